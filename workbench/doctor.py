@@ -1,4 +1,4 @@
-"""Checks what the program finds on this machine: what works, what is wrong, and how to mend it."""
+"""Checks this machine: what works, what is wrong, and how to fix it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OTHER_PLACE = {
 }
 _REQUIREMENT = re.compile(r"^([\w.-]+)(?:==([\w.]+))?")
 _FEATURES = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
-"""What makes a model fast on x86: the kernel's name for it and llama.cpp's."""
+"""The CPU extensions that make a model fast on x86: the kernel's name, and llama.cpp's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def report(data: Path, cache: Path, project: Path | None = None) -> list[Check]:
 
 
 def _python() -> Check:
-    # An older Python than the program needs does not come as far as this.
+    # An older Python cannot run this program at all, so the version needs no check.
     found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     return Check("python", "ok", found)
 
@@ -207,9 +207,9 @@ def _models(data: Path, cache: Path) -> Iterator[Check]:
     except WorkbenchError as error:
         yield Check("models", "bad", error.message, error.hint or "Install the program anew.")
         return
-    there = machine_memory()
+    machine = machine_memory()
     for entry in entries:
-        facts = model_facts(catalog, entry, there)
+        facts = model_facts(catalog, entry, machine)
         if entry.name == DEFAULT_MODEL:
             yield _embedded(facts)
             yield _tuned(catalog, entry)
@@ -242,14 +242,14 @@ def _takes(facts: ModelFacts) -> str:
     if facts.takes is None:
         return ""
     need, plan = facts.takes.need, facts.takes.plan
-    told = f", takes {_size(need.total)} for logs of {need.context:,} tokens"
-    return told if plan is None else f"{told}, {plan.layers} of {plan.of} layers on the GPU"
+    text = f", takes {_size(need.total)} for logs of {need.context:,} tokens"
+    return text if plan is None else f"{text}, {plan.layers} of {plan.of} layers on the GPU"
 
 
 def _embedded(facts: ModelFacts) -> Check:
     entry = facts.entry
     name = f"model {entry.name}"
-    # Read anew: the catalogue knows the checksum by size and time, which damage does not change.
+    # Computed again: the catalogue caches checksums by size and time, which damage does not change.
     try:
         with entry.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -75,9 +75,9 @@ def lacking(complete: int, incomplete: int) -> str:
     """Why this many verdicts are not enough for a threshold; empty if they are."""
     if min(complete, incomplete) < MIN_OF_EACH:
         kind, number = min(("complete", complete), ("incomplete", incomplete), key=lambda k: k[1])
-        return f"only {number} verdicts say {kind}; {MIN_OF_EACH} are needed"
+        return f"needs {MIN_OF_EACH} verdicts that say {kind}, has {number}"
     if complete + incomplete < MIN_VERDICTS:
-        return f"{complete + incomplete} verdicts of {MIN_VERDICTS} that are needed"
+        return f"needs {MIN_VERDICTS} verdicts, has {complete + incomplete}"
     return ""
 
 

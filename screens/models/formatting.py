@@ -150,7 +150,7 @@ def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], st
 
 
 def format_use(name: str, works: Sequence[Work]) -> str:
-    """Says what the choice of a model means."""
+    """The notice after a model was chosen."""
     text = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
     return f"{one_line(name, 60)} does {text} of this project; --model still names another."
 
@@ -214,7 +214,7 @@ def file_content(row: HubFileRow) -> Content:
     parts = f"  {row.parts} parts" if row.parts > 1 else ""
     large = "  too large" if row.fits is False else ""
     name = one_line(row.name, 1_000)
-    # The end tells the files of a repository apart.
+    # The files of a repository differ at the end of their names.
     name = name if len(name) <= FILE_CHARACTERS else f"…{name[1 - FILE_CHARACTERS :]}"
     return Content.assemble(
         f"{name:<{FILE_CHARACTERS}}",

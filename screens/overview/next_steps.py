@@ -1,4 +1,4 @@
-"""What is left to do in a project and how long it takes. Pure; knows nothing of Textual."""
+"""What is left to do in a project and how long it takes. Pure functions, without Textual."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from engine.records.conversations import Counts
 from engine.records.runs import Estimate, RunRow
 from engine.records.triage import Verdict
 from engine.text import one_line
+from screens.widgets.stage_names import stage_name
 
 Kind = Literal["import", "resume", "score", "triage", "calibrate", "merge", "cluster", "wait"]
 
@@ -25,7 +26,7 @@ _Z95 = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do next.
+    """One step to do next.
 
     Attributes:
         title: What it is and what it brings, in a few words; display-safe.
@@ -83,7 +84,7 @@ def next_steps(now: ProjectProgress) -> list[Step]:
         number = number_format.counted(counts.conversations, "conversation")
         steps.append(Step("cluster", f"Group {number} by what was wanted"))
     if not steps:
-        steps.append(Step("wait", "Nothing is left to do; the figures above stand"))
+        steps.append(Step("wait", "Nothing is left to do"))
     return steps
 
 
@@ -108,8 +109,7 @@ def _latest_by_stage(runs: Sequence[RunRow]) -> list[RunRow]:
 
 def _resume(run: RunRow) -> Step:
     of = f" of {run.total:,}" if run.total is not None else ""
-    name = {"complete": "scoring", "remaining": "the remaining tasks"}.get(run.stage, run.stage)
-    title = f"Resume {one_line(name, 40)}, interrupted at {run.done:,}{of}"
+    title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted at {run.done:,}{of}"
     return Step("resume", title, run=run)
 
 

@@ -1,7 +1,7 @@
-"""A tree as segments, and which of them are shown. Computed outside the thread that draws.
+"""A tree as segments, and which of them are shown. Computed on another thread than the one that draws.
 
 A segment is a run of single tokens: it begins where its parent forks and ends where it forks itself or is a leaf.
-Segments are numbered in the order in which they would be drawn, so that those below one are a range of numbers.
+Segments are numbered in the order in which they are drawn, so that those below a segment are a range of numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from engine.services.trees.records import LEAF_KINDS, NodeColumns, NodeKind
 
 OPEN_LINES = 60
-"""Lines that are unfolded at first: the most probable branches, and the recorded answer."""
+"""Lines of a new tree that are unfolded: the most probable branches, and the recorded answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Segment:
         leaves: Leaves at or below it.
         text: What its tokens add to the text of the path. A character whose bytes are still to come stands in the
             segment that completes it, so the texts along a path put together are the text of the path.
-        probability: Of the path to its first node, which is that of going this way at the fork.
-        below: Of all leaves at or below it.
-        entropy: Bits of the distribution of the token after its end; None where it was not read.
+        probability: Probability of the path to its first node: that of taking this branch at the fork.
+        below: Probability of all leaves at or below it.
+        entropy: Entropy in bits of the next token after its end; None where the model did not compute it.
         recorded: Whether the recorded answer goes through its first node.
         recorded_ends: Whether the recorded answer leaves the tree, or ends, in it.
     """
@@ -75,7 +75,7 @@ class TreeLayout:
         for below in children:
             below.sort(key=lambda node: (-columns.path[node], node))
         self._children = children
-        self._said = frozenset(columns.recorded)
+        self._recorded = frozenset(columns.recorded)
         self.segments: list[Segment] = []
         self._number()
 
@@ -108,7 +108,7 @@ class TreeLayout:
             if parent >= 0:
                 ends[parent] = max(ends[parent], ends[number])
                 leaves[parent] += leaves[number]
-        last_said = columns.recorded[-1] if columns.recorded else -1
+        last_recorded = columns.recorded[-1] if columns.recorded else -1
         for number, (nodes, parent, depth, text) in enumerate(drafts):
             last = nodes[-1]
             self.segments.append(
@@ -119,13 +119,13 @@ class TreeLayout:
                     end=ends[number],
                     leaves=leaves[number],
                     text=text,
-                    # a single token that is not read yet may stand at the end of a run
+                    # the last token of a segment may be one that was not read yet
                     kind="inner" if self._children[last] else columns.kind[last],
                     probability=math.exp(columns.path[nodes[0]]),
                     below=columns.below[nodes[0]],
                     entropy=columns.entropy[last],
-                    recorded=nodes[0] in self._said,
-                    recorded_ends=last_said in nodes,
+                    recorded=nodes[0] in self._recorded,
+                    recorded_ends=last_recorded in nodes,
                 )
             )
 
@@ -196,7 +196,7 @@ class TreeLayout:
         """The leaves whose whole text holds a text, whatever its case, in the order drawn."""
         wanted = text.casefold()
         found: list[int] = []
-        whole: list[str] = []  # texts of the segments on the path to the one at hand
+        whole: list[str] = []  # texts of the segments on the path to the current one
         for number, segment in enumerate(self.segments):
             del whole[segment.depth :]
             whole.append(segment.text)
@@ -227,9 +227,9 @@ class Folding:
             for below in branches:
                 if segments[below].forks:
                     heapq.heappush(waiting, (-segments[below].below, below))
-        said = self.layout.recorded_end()
-        if said is not None:
-            self.reveal(said)
+        recorded = self.layout.recorded_end()
+        if recorded is not None:
+            self.reveal(recorded)
         return self
 
     def is_open(self, number: int) -> bool:
@@ -299,7 +299,7 @@ class Folding:
         self.lines = shown
 
     def like(self, older: Folding) -> Folding:
-        """Unfolded where an older folding of the same tree was: nodes keep their ids while a tree grows."""
+        """Unfolds what was unfolded in an older folding of the same tree: nodes keep their ids while a tree grows."""
         ends = {older.layout.segments[at].last for at in older._open}
         firsts = {older.layout.segments[at].nodes[0] for at in older._open}
         for number, segment in enumerate(self.layout.segments):

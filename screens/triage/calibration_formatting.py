@@ -42,7 +42,7 @@ def format_share(share: Share | None) -> str:
 
 
 def verdicts_content(report: CalibrationReport) -> Content:
-    """How many verdicts there are, whether they are enough, and how far they reach."""
+    """The number of verdicts, whether they are enough, and which share of the scores they represent."""
     complete, incomplete = VERDICT_LOOKS[Verdict.COMPLETE], VERDICT_LOOKS[Verdict.INCOMPLETE]
     parts: list[Piece] = [
         (f"{complete.glyph} {report.complete:,} complete", f"bold {complete.tone_variable}"),
@@ -143,7 +143,7 @@ def filters_content(report: CalibrationReport, width: int) -> Content:
 
 
 def empty_content(report: CalibrationReport) -> Content:
-    """What to do where there is nothing to calibrate."""
+    """What to do when there is nothing to calibrate."""
     if not report.rate.scored:
         what = "No conversation has been scored.\n\n"
         then = (("2", "bold $tone-accent"), " goes to the list, ", ("r", "bold $tone-accent"))

@@ -58,12 +58,17 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
         help="tfidf, minilm, mixed (both), the path of a GGUF embedding model, or a URL (default: tfidf)",
     )
     parser.add_argument(
-        "--k1", type=positive, metavar="K", help="clusters, an overestimate (default: proposed)"
+        "--k1",
+        type=positive,
+        metavar="K",
+        help="clusters to begin with, an overestimate (default: proposed from the data)",
     )
     parser.add_argument(
-        "--largest", type=positive, metavar="N", help="split clusters of more conversations"
+        "--largest", type=positive, metavar="N", help="split clusters of more than N conversations"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of everything random (default: 0)"
+    )
     parser.add_argument(
         "--model",
         help="name or path of a model (default: what `models use` chose, else the built-in one)",
@@ -98,7 +103,7 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
         help="show the model any texts outside a cluster, not those nearest to it",
     )
     add_filter(parser)
-    parser.add_argument("--limit", type=positive, help="only the first so many conversations")
+    parser.add_argument("--limit", type=positive, help="only the first N conversations")
 
 
 def run_cluster(arguments: argparse.Namespace) -> int:

@@ -40,7 +40,7 @@ def find_options(parser: argparse.ArgumentParser) -> None:
 
 
 def find(arguments: argparse.Namespace) -> int:
-    """Searches the hub, looks at one repository, or shows what is recommended."""
+    """Searches the hub, lists the files of one repository, or prints the recommended models."""
     words = " ".join(arguments.words).strip()
     if not words:
         return _recommended(arguments.json)
@@ -74,7 +74,7 @@ def pull_options(parser: argparse.ArgumentParser) -> None:
 
 
 def pull(arguments: argparse.Namespace) -> int:
-    """Pulls a model, goes on with one that was begun, or with all of them."""
+    """Pulls a model, or resumes one or all unfinished pulls."""
     catalog = open_catalog()
     if arguments.repository is None:
         plans = unfinished(catalog.data)
@@ -156,7 +156,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
 
 
 def _files(found: HubRepository, as_json: bool) -> int:
-    there = machine_memory()
+    machine = machine_memory()
     if as_json:
         files = [{"name": f.name, "bytes": f.size, "parts": len(f.parts)} for f in found.files]
         print_json(
@@ -170,7 +170,7 @@ def _files(found: HubRepository, as_json: bool) -> int:
         )
         return 0
     for file in found.files:
-        large = there.system is not None and file.size > there.system + there.gpu_free
+        large = machine.system is not None and file.size > machine.system + machine.gpu_free
         parts = f"  {len(file.parts)} parts" if len(file.parts) > 1 else ""
         print_text(
             f"{file.name:<64} {file.size / MB:>9,.0f} MB{parts}"
@@ -187,8 +187,8 @@ def _files(found: HubRepository, as_json: bool) -> int:
 
 def _recommended(as_json: bool) -> int:
     sets = recommended_sets(folders.config_dir())
-    there = machine_memory()
-    here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
+    machine = machine_memory()
+    here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
     if as_json:
         print_json({"recommended": [{**asdict(one), "here": one is here} for one in sets]})
         return 0

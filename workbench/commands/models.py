@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", help="name in the catalogue (default: that of the file or model)")
     parser.add_argument("--key-env", metavar="VAR", help="environment variable with its key")
-    parser.add_argument("--end-token", metavar="TEXT", help="how its end-of-text token is written")
+    parser.add_argument("--end-token", metavar="TEXT", help="text of its end-of-text token")
     parser.add_argument(
         "--prices",
         nargs=2,
@@ -163,7 +163,7 @@ def remove(arguments: argparse.Namespace) -> int:
 
 
 def open_catalog() -> Catalog:
-    """The catalogue of this person."""
+    """The user's model catalogue."""
     return Catalog(folders.data_dir(), folders.cache_dir())
 
 
@@ -208,14 +208,14 @@ def _show_entries(
     as_json: bool,
     endpoints: Sequence[EndpointEntry] = (),
 ) -> None:
-    there = machine_memory()
-    models = [model_facts(catalog, one, there) for one in entries if isinstance(one, ModelEntry)]
+    machine = machine_memory()
+    models = [model_facts(catalog, one, machine) for one in entries if isinstance(one, ModelEntry)]
     adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]
     pulls = Pulls(catalog.data).rows() if len(entries) > 1 else []
     if as_json:
         print_json(
             {
-                "models": [_described(catalog, one, there) for one in models],
+                "models": [_described(catalog, one, machine) for one in models],
                 "adapters": [_described_adapter(catalog, one) for one in adapters],
                 "pulls": [
                     {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
@@ -273,7 +273,7 @@ def _summary(model: ModelFacts) -> str:
     return ", ".join(parts)
 
 
-def _described(catalog: Catalog, model: ModelFacts, there: MachineMemory) -> dict[str, Any]:
+def _described(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
     entry, manifest, takes = model.entry, model.manifest, model.takes
     plan = takes.plan if takes else None
     return {
@@ -299,7 +299,7 @@ def _described(catalog: Catalog, model: ModelFacts, there: MachineMemory) -> dic
         "gpu": None
         if plan is None
         else {
-            "device": there.gpu,
+            "device": machine.gpu,
             "layers": plan.layers,
             "of": plan.of,
             "bytes": plan.used,

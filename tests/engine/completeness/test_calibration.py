@@ -123,8 +123,8 @@ class TestRefusals:
     def test_too_few(self) -> None:
         """Fewer than 40 verdicts, or fewer than five of a kind, give no threshold and say what is missing."""
         assert lacking(20, 20) == ""
-        assert "39 verdicts of 40" in lacking(20, 19)
-        assert "only 4 verdicts say complete" in lacking(4, 60)
+        assert "needs 40 verdicts, has 39" in lacking(20, 19)
+        assert "needs 5 verdicts that say complete, has 4" in lacking(4, 60)
         scores, truth = clean(10)
         assert calibrate(scores, truth, scores).best is None
 
@@ -133,7 +133,7 @@ class TestRefusals:
         found = calibrate([], [], [])
         assert found.accuracy is None
         assert completion_rate(found, 0, 0, 7).why == "nothing is scored"
-        assert "only 0 verdicts" in completion_rate(found, 3, 7, 7).why
+        assert "needs 5 verdicts that say complete, has 0" in completion_rate(found, 3, 7, 7).why
 
     def test_verdicts_that_reach_little(self) -> None:
         """Verdicts in one corner of the scores are not made to stand for all: only their own shares are told."""
