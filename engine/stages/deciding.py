@@ -72,7 +72,8 @@ class DecideStage:
         """
         if rule == "llm" and asking is None:
             raise UsageError(
-                "The model's word cannot decide when no model is asked.", "Leave out --no-labels."
+                "The model's answers cannot decide when no model is asked.",
+                "Leave out --no-labels.",
             )
         self._project, self._decision_log, self._queue_cache = project, decision_log, queue_cache
         self._rule, self._clustering_id = rule, clustering_id
@@ -85,7 +86,9 @@ class DecideStage:
     def title(self) -> str:
         """Title of the run, for screens and logs."""
         return (
-            "Merging clusters" if self._rule == "auto" else "Merging clusters by the model's word"
+            "Merging clusters"
+            if self._rule == "auto"
+            else "Merging clusters by the model's answers"
         )
 
     @cached_property

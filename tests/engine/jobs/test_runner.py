@@ -96,7 +96,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 class Listener:
-    """Keeps what it is told and lets a test wait for the end of a job."""
+    """Records events and lets a test wait for the end of a job."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -221,7 +221,7 @@ class TestBackground:
         assert runner.active() == []
 
     def test_a_failure_ends_the_chain(self, project: Project) -> None:
-        """What comes after a failed stage does not run."""
+        """Stages after a failed stage do not run."""
         listener = Listener()
         runner = JobRunner(project, listener)
         runner.start(

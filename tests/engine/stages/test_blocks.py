@@ -30,7 +30,7 @@ def test_no_block_is_larger_than_it_must_be(chars: list[int]) -> None:
 
 @given(lengths, lengths)
 def test_later_imports_only_add_blocks(chars: list[int], more: list[int]) -> None:
-    """What is imported later leaves every block but the last as it was."""
+    """Later imports change no block but the last."""
     settled = list(blocks(range(len(chars)), chars))[:-1]
     after = list(blocks(range(len(chars) + len(more)), chars + more))
     assert after[: len(settled)] == settled

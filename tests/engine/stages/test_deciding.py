@@ -82,7 +82,7 @@ class TestDecidingByProbability:
         assert self.decide(project, decision_log, 0.5).merged == 0
 
     def test_a_persons_no_holds(self, project: Project, decision_log: DecisionLog) -> None:
-        """What a person refused is not merged by the rule, however probable."""
+        """A pair that a person refused is not merged by the rule, however probable."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id

@@ -156,7 +156,7 @@ class TestClustering:
         assert len(kinds) == 4
 
     def test_again_shows_what_was_made(self, project: Project, decision_log: DecisionLog) -> None:
-        """The same clustering is found instead of made; another one stands beside it and is shown."""
+        """A clustering with the same parameters is shown again instead of made; another one is stored and shown."""
         first, again, other = (
             goal_runs.vector_stages(project, decision_log, k=k) for k in (4, 4, 5)
         )

@@ -85,7 +85,7 @@ class TestCounting:
     def test_the_same_content_elsewhere_keeps_its_id_bytes_and_truth(
         self, project: Project, tmp_path: Path
     ) -> None:
-        """A duplicate in another file loses nothing: its id, bytes and truth are kept beside its twin."""
+        """A duplicate in another file is stored as an alias with its id, bytes and truth."""
         (tmp_path / "a.jsonl").write_text(line("1", "a"))
         (tmp_path / "b.jsonl").write_text(line("other", "a", truth={"goal": "g"}))
         stage, _ = execute(project, tmp_path / "a.jsonl", tmp_path / "b.jsonl")

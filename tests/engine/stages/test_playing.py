@@ -177,7 +177,7 @@ class TestModels:
         assert first == ["other", scored.model().path.name]
 
     def test_another_model_is_another_setting(self, project: Project, scripted: Scripted) -> None:
-        """What another model said is not taken for this one's."""
+        """Stored replies of another model are not used."""
 
         def other() -> RunnableModel:
             return replace(scored.model(), fingerprints={"model": "other"})
@@ -361,7 +361,7 @@ class TestTold:
     """How many replies a run is said to take while it goes on."""
 
     def totals(self, project: Project, process: ModelProcess, scenarios: list[Chat]) -> list[int]:
-        """Each total that is told."""
+        """Each total that is reported."""
         events: list[Event] = []
         JobRunner(project, events.append).run(
             simulated.stage(project, process, made=lambda _: scenarios)
@@ -370,7 +370,7 @@ class TestTold:
         return [total for total in told if total is not None]
 
     def test_short_ones_end_first(self, project: Project, scripted: Scripted) -> None:
-        """That short plays are over first makes nobody believe that the long ones are short."""
+        """The total is not underestimated when short plays end first."""
         made = [Chat(subject, 10 if at % 2 else 1) for at, subject in enumerate(simulated.SUBJECTS)]
         assert set(self.totals(project, scripted, made)) == {4 * 20 + 5 * 2}
 

@@ -138,7 +138,7 @@ def test_stopping_before_anything_was_said(project: Project, tmp_path: Path) -> 
 
 
 def test_cut_off(project: Project, tmp_path: Path) -> None:
-    """A cancelled play keeps what the person said, and goes on behind it."""
+    """A cancelled play keeps the answers of the person and is resumed after them."""
     sitting = Sitting(project, tmp_path / "log")
     first = sitting.question()
     sitting.person.say("Ann")
@@ -155,7 +155,7 @@ def test_cut_off(project: Project, tmp_path: Path) -> None:
 
 
 def test_answers_to_nothing(tmp_path: Path) -> None:
-    """What is said while nothing is asked is no answer to what is asked later."""
+    """An answer without an open question is not used for a later question."""
     person = Person()
     person.say("too early")
     answers: list[str | None] = []

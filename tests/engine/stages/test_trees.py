@@ -92,7 +92,7 @@ class TestGrowing:
         assert before[0] in after
 
     def test_all_assistant_turns(self, project: Project, process: ModelProcess) -> None:
-        """One tree for each assistant step, told apart by the step."""
+        """One tree for each assistant step, with the step in its row."""
         grow(project, process, "name:talk-02", at="every")
         rows = stored(project)
 

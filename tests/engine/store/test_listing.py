@@ -1,4 +1,4 @@
-"""What a list shows beside its rows: tags, the spread of the scores, dates, and where words occur."""
+"""Further data for the conversation list: tags, the histogram of scores, dates, and messages with words."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_oldest_go_first(tmp_path: Path) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    """What is no database is begun anew: it is a cache."""
+    """A file that is not a database is replaced, because it is a cache."""
     path = tmp_path / "replies.sqlite"
     path.write_bytes(b"something else" * 1000)
     made = ReplyCache(path)

@@ -1,4 +1,4 @@
-"""What a project remembers of how its list is looked at."""
+"""The stored view settings of the conversation list."""
 
 from __future__ import annotations
 

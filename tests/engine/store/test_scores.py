@@ -75,7 +75,7 @@ class TestScores:
             project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, (), None, 0)]))
 
     def test_no_probability_at_all_is_unscored(self, project: Project) -> None:
-        """Where both probabilities are zero there is no honest number, and the reason says so."""
+        """If both probabilities are zero, the conversation is unscored with that reason."""
         fill(project, [talk("a", "hi", "hello")])
         run_id = _run(project)
 

@@ -28,7 +28,7 @@ Act = tuple[str, tuple[int, ...], Verdict | None, str]
 
 @dataclass
 class Model:
-    """What acts mean, without a database: a stack of acts in force and a stack of undone acts."""
+    """A model of verdicts without a database: a stack of active acts and a stack of undone acts."""
 
     active: list[Act] = field(default_factory=list)
     undone: list[Act] = field(default_factory=list)
@@ -102,7 +102,7 @@ def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | No
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_action, max_size=25))
 def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]]) -> None:
-    """Whatever a person does in triage, what stands is what an undo and a redo stack would give."""
+    """After any sequence of acts the current verdicts are those of an undo stack and a redo stack."""
     conn = sqlite3.connect(":memory:", isolation_level=None)
     migrate(conn)
     conn.execute("INSERT INTO source VALUES (1, 'p', 'l', 'f', 'w')")
@@ -323,7 +323,7 @@ class TestQueue:
 
 class TestAgain:
     def test_what_is_asked_again(self, project: Project) -> None:
-        """Blind repeats are earlier verdicts, never the newest ten, each once, and change nothing that stands."""
+        """Blind repeats ask about earlier verdicts, never the newest ten, each once, and change no current verdict."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 26)])
         triage = TriageStore(project)
         for n in range(1, 26):

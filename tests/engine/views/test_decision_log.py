@@ -151,7 +151,7 @@ class TestActs:
         assert decision_log.undo(1) is None
 
     def test_reading_only(self, project: Project) -> None:
-        """A project that somebody else writes is looked at, and deciding on it is refused."""
+        """In a project that another process writes, groups are readable and decisions are refused."""
         with Project.open(project.path) as second:
             decision_log = DecisionLog(second)
             assert len(decision_log.state(1).current) == 4
@@ -166,7 +166,7 @@ class TestActs:
 
 class TestClusteringAgain:
     def test_decisions_are_taken_over(self, project: Project) -> None:
-        """In one act of the new clustering, marked as carried; what cannot be taken over is listed and tried on the
+        """In one act of the new clustering, marked as transferred; what cannot be taken over is listed and tried on the
         next."""
         decision_log = DecisionLog(project)
         for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3"))):

@@ -131,7 +131,7 @@ class TestPartition:
         assert again.inertia == pytest.approx(found.inertia, rel=2e-3)
 
     def test_stopping(self) -> None:
-        """What the note raises ends the work; the steps it was told of add up."""
+        """An exception of the `note` callback ends the work; the steps that it is called with add up."""
         steps_noted: list[tuple[int, int]] = []
 
         def stop(done: int, total: int) -> None:
@@ -211,7 +211,7 @@ class TestOutliers:
         assert (cluster(mixed, 6, cut=None).labels >= 0).all()
 
     def test_limits_are_robust(self) -> None:
-        """What is far does not move the limit that it is measured by."""
+        """Outliers do not move the limit from which they are outliers."""
         labels = np.zeros(100, dtype=np.int32)
         distances = np.linspace(0.1, 0.2, 100, dtype=np.float32)
         before = outlier_limits(distances, labels, 1)
@@ -219,7 +219,7 @@ class TestOutliers:
         assert outlier_limits(distances, labels, 1) == pytest.approx(before, rel=0.15)
 
     def test_few_members_borrow_from_all(self) -> None:
-        """A cluster of equal texts does not reject the next that differs a little, where clusters are wide usually."""
+        """A cluster of equal texts does not reject a slightly different one if other clusters are wide."""
         distances = np.concatenate([np.zeros(3), np.linspace(0.2, 0.4, 300)]).astype(np.float32)
         labels = np.repeat(np.array([0, 1], dtype=np.int32), [3, 300])
         narrow, wide = outlier_limits(distances, labels, 2)
@@ -238,7 +238,7 @@ class TestSplit:
     @settings(max_examples=40, deadline=None)
     @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 7))
     def test_partition(self, seed: int, count: int, parts: int) -> None:
-        """Parts hold every member once, none is empty, the largest comes first, and nobody else is in them."""
+        """The parts partition the members, none is empty, and the largest comes first."""
         vectors = any_rows(seed, 80, 4)
         members = np.random.default_rng(seed).choice(80, count, replace=False)
         found = split(vectors, members, parts, seed)

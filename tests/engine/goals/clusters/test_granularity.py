@@ -1,4 +1,4 @@
-"""How broad goals are: closeness, and the threshold that the vectors themselves show."""
+"""Granularity: the scaled similarity of groups, and the threshold that is found from the vectors alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class TestThreshold:
             assert near[~same].max() < found.threshold
 
     def test_one_far_handful(self) -> None:
-        """A handful that is unlike everything does not make all the rest one goal, however surely it is told apart."""
+        """A few rows that are far from all others do not make all other rows one goal, however stable that partition
+        is."""
         vectors, _ = tree(6, 1, 40, apart=0.0)
         noise = 0.2 * np.random.default_rng(0).standard_normal(vectors.shape)
         rest = unit_rows(unit_rows(vectors + noise) + 1.2 * np.eye(64)[0])
@@ -106,7 +107,7 @@ class TestThreshold:
 
 class TestCloseness:
     def test_scale(self) -> None:
-        """Two halves of one group have a closeness near 1, groups with nothing in common near 0."""
+        """Two halves of one group have a scaled similarity near 1, unrelated groups near 0."""
         vectors, goals = tree(4, 1, 200, apart=0.0)
         labels = (goals * 2 + np.arange(len(goals)) % 2).astype(np.int32)
         found = granularity(vectors, labels)
@@ -118,7 +119,7 @@ class TestCloseness:
         assert near == pytest.approx(near.T)
 
     def test_same_meaning_for_a_shifted_space(self) -> None:
-        """Vectors that all point somewhat the same way, as of many embedding models, give the same closeness."""
+        """Vectors with a common component, as many embedding models have, give the same scaled similarity."""
         vectors, goals = tree(4, 2, 100, apart=0.5)
         shifted = unit_rows(vectors + 2 * np.ones(64) / 8)
         labels = (np.arange(len(goals)) // 100).astype(np.int32)
@@ -132,7 +133,7 @@ class TestCloseness:
         assert pairs[1] == pytest.approx(pairs[0], abs=0.1)
 
     def test_single_members(self) -> None:
-        """Groups of one member have a closeness too."""
+        """Groups of one member have a finite scaled similarity."""
         found = Granularity(0.1, 0.6, 0.5, 2)
         near = found.scaled_similarity(np.eye(2), np.ones(2))
         assert np.isfinite(near).all()

@@ -1,4 +1,4 @@
-"""What a person sees of vectors: a map, and words that tell clusters apart."""
+"""The projection to the map, and the distinctive words of clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assignment: near ones in, odd ones novel, scores that mean the same for every embedder."""
+"""Assignment: near rows join a cluster, far ones are novel, and scores are comparable between embedders."""
 
 from __future__ import annotations
 

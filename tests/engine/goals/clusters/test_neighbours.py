@@ -117,7 +117,7 @@ class TestIndex:
         assert Neighbours.load(path, vectors, "f") is None
 
     def test_killed_while_saving(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What an interrupted save leaves behind is not taken for an index."""
+        """The remains of an interrupted save are not loaded as an index."""
         vectors, path = many(), tmp_path / "near.hnsw"
         built = Neighbours.build(vectors, "f")
         built.save(path)
@@ -130,7 +130,7 @@ class TestIndex:
         assert Neighbours.load(path, vectors, "f") is not None
 
     def test_stopping(self) -> None:
-        """What the note raises ends the building."""
+        """An exception of the `note` callback ends the building of an index."""
 
         def stop(done: int, total: int) -> None:
             assert (done, total) == (0, 598)
@@ -158,7 +158,8 @@ class TestKept:
 
     @pytest.mark.parametrize("at", [0, 96, 128, 320, 576])
     def test_cut_off(self, tmp_path: Path, at: int) -> None:
-        """What is cut off anywhere goes on from what was written, to the same bytes as in one go."""
+        """A build that is interrupted anywhere is resumed from the written index and gives the same bytes as an
+        uninterrupted one."""
         vectors, seen = many(), list[int]()
 
         def stop(done: int, total: int) -> None:

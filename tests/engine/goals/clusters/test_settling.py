@@ -1,4 +1,4 @@
-"""Settling: conversations beside most of their neighbours, on vectors whose groups are known."""
+"""Settling moves conversations to the group of most of their neighbours, on vectors whose groups are known."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ class TestWhatStays:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 5))
 @example(22, 8, 5)  # a group kept takes back the only row of another
 def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) -> None:
-    """Renaming groups renames the result, every group is kept, and nobody leaves a group that holds the majority."""
+    """Renumbering groups renumbers the result, no group is emptied, and no row leaves the group of most of its
+    neighbours."""
     rng = np.random.default_rng(seed)
     near = NearestRows(
         rng.integers(0, rows, (rows, 4)), rng.uniform(0, 0.9, (rows, 4)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Stability: what comes again does, what was cut at random does not, and repetitions can be gone on with."""
+"""Stability: real clusters have high values, arbitrary cuts low ones, and a measurement can be resumed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TestRepetitions:
         assert all(part is not None and part < 0.65 for part in parts)
 
     def test_gone_on_with(self) -> None:
-        """What was stored is not done again, and the end is what it would have been."""
+        """Stored repetitions are not repeated, and the result is that of an uninterrupted measurement."""
         vectors, _ = grouped(4, 30, noise=0.5)
         labels = cluster(vectors, 6).labels
 

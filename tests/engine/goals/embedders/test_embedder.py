@@ -44,7 +44,7 @@ class TestServed:
         assert made.fingerprint == made.recipe == "gguf:model.gguf"
 
     def test_only_blanks(self, tmp_path: Path) -> None:
-        """Where every text is blank nobody is asked."""
+        """If every text is blank, the model is not called."""
         path = tmp_path / "model.gguf"
         path.touch()
         made = embedder_for(str(path), serve=lambda file: Served("x", lambda texts: 1 / 0))
@@ -60,7 +60,7 @@ class TestServed:
             made.embed(["a", "b"])
 
     def test_missing(self, tmp_path: Path) -> None:
-        """A file that is not there, or nobody to serve it, is an error of usage."""
+        """A missing file, or a GGUF file without a model process, raises UsageError."""
         with pytest.raises(UsageError, match="no file"):
             embedder_for(str(tmp_path / "none.gguf"))
         (tmp_path / "one.gguf").touch()

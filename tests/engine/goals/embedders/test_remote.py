@@ -130,7 +130,7 @@ class TestAnswers:
         assert HttpEmbedder(f"{endpoint.url}/embeddings#x").fingerprint == f"http:{endpoint.url}#x"
 
     def test_several_models(self, endpoint: Endpoint) -> None:
-        """Where several are served one has to be named, and the names are told."""
+        """If the endpoint serves several models, one has to be named; the error lists their names."""
         endpoint.models = ["small", "large\x1b[2J"]
         with pytest.raises(UsageError, match="small, large␛") as caught:
             HttpEmbedder(endpoint.url).embed(["a"])
@@ -164,7 +164,7 @@ class TestTrouble:
             assert waits == [waited]
 
     def test_busy_for_good(self, endpoint: Endpoint) -> None:
-        """After some attempts it is an error that says what the server said, safe to show."""
+        """After the last attempt it raises an error with the server's message, made safe to show."""
         waits = Waits()
         endpoint.answers = [says(500, b"out of \x1b[31mmemory")]
         with pytest.raises(ModelError, match=r"500 .out of ␛") as caught:
@@ -210,7 +210,7 @@ class TestTrouble:
         ],
     )
     def test_answers_that_are_none(self, endpoint: Endpoint, said: Any, why: str) -> None:
-        """What is no list of vectors is an error with the reason, never a wrong vector."""
+        """An answer that is not a list of vectors raises an error with the reason."""
         endpoint.answers = [says(200, said)]
         with pytest.raises(ModelError, match=why):
             HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])

@@ -23,7 +23,7 @@ from tests.engine.store.support import REPOSITORY
 
 
 def fitted(**more: int) -> TfidfEmbedder:
-    """Fitted on the wishes."""
+    """A TF-IDF embedder fitted on the texts of this module."""
     made = TfidfEmbedder(**more)
     made.fit(wishes()[0])
     return made
@@ -59,7 +59,7 @@ class TestMeaning:
         assert has_vector(rows).tolist() == [True, False]
 
     def test_numbers_do_not_count(self) -> None:
-        """Which booking it is says nothing of what is wanted."""
+        """Texts that differ in their numbers only have the same vector."""
         one, other = fitted().embed(["book a flight to Oslo 4711", "book a flight to Oslo 88"])
         assert (one == other).all()
 
@@ -188,7 +188,7 @@ class TestState:
         ],
     )
     def test_hostile_heads(self, change: dict[str, object], why: str) -> None:
-        """A head that says the impossible is refused before anything of its size is made."""
+        """A header with impossible values is refused before memory of its size is allocated."""
         head = {"words": ["a", "b"], "rank": 2, "dimensions": 128, "seed": 0} | change
         text = json.dumps(head).encode()
         state = b"WTFIDF1\n" + struct.pack("<I", len(text)) + text + bytes(4 * 2 * 3)
@@ -214,6 +214,6 @@ class TestNames:
         assert embedder_for("tfidf", seed=4).recipe == TfidfEmbedder(seed=4).recipe
 
     def test_unknown(self) -> None:
-        """A name that is none says which there are."""
+        """An unknown name raises an error that lists the known ones."""
         with pytest.raises(UsageError, match="minilm"):
             embedder_for("word2vec")

@@ -37,7 +37,7 @@ class TestUnitRows:
         assert (has_vector(rows) == live).all()
 
     def test_input_stays(self) -> None:
-        """What was given is not changed."""
+        """The input array is not changed."""
         raw = np.array([[3, 4]], dtype=np.float32)
         assert unit_rows(raw).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
         assert raw.tolist() == [[3, 4]]
@@ -51,7 +51,8 @@ class TestUnitRows:
 
 class TestKeys:
     def test_only_bits_and_seed_count(self) -> None:
-        """A row has its key wherever it stands; another seed gives other keys; different rows differ."""
+        """The key of a row does not depend on its position; another seed gives other keys; different rows have
+        different keys."""
         rows = unit_rows(np.random.default_rng(0).standard_normal((5_000, 7)))
         keys = row_keys(rows, 3)
         turned = np.random.default_rng(1).permutation(len(rows))

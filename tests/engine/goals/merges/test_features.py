@@ -38,32 +38,32 @@ def test_neutral() -> None:
     [("scaled_similarity", 0.5), ("description", 0.5), ("overlap", 0.4), ("likelihood", 0.2)],
 )
 def test_each_speaks_for_a_merge(name: str, more: float) -> None:
-    """More scaled_similarity, likeness of descriptions, overlap or likelihood make a merge more probable than not."""
+    """Higher similarity of members or of descriptions, overlap or likelihood make a merge more probable than not."""
     assert MODEL.probabilities(of(**{name: more}))[0] > 0.5
 
 
 def test_yes_weighs_little_until_it_earned_more() -> None:
-    """A sure yes in both orders does not outweigh vectors that say no; one in one order only cancels out."""
+    """A confident yes in both orders does not outweigh dissimilar vectors; a yes in one order only cancels out."""
     sure = of(yes=0.99, yes_reversed=0.99)
     assert MODEL.probabilities(sure)[0] > 0.5
     assert MODEL.probabilities(of(scaled_similarity=0.1, yes=0.99, yes_reversed=0.99))[0] < 0.2
     assert MODEL.probabilities(of(yes=0.9, yes_reversed=0.1)) == pytest.approx([0.5])
     right = np.repeat(np.concatenate([sure, of(yes=0.01, yes_reversed=0.01)]), 15, axis=0)
-    taught = refit(PRIOR, right, [True] * 15 + [False] * 15)
-    assert taught.probabilities(sure)[0] > MODEL.probabilities(sure)[0]
+    fitted = refit(PRIOR, right, [True] * 15 + [False] * 15)
+    assert fitted.probabilities(sure)[0] > MODEL.probabilities(sure)[0]
 
 
 def test_decisions_move_the_threshold() -> None:
     """Five refusals just above the threshold make that a place to refuse, and a clear merge stays one."""
     just_above = of(scaled_similarity=0.45)
-    taught = refit(PRIOR, np.repeat(just_above, 5, axis=0), [False] * 5)
-    assert MODEL.probabilities(just_above)[0] > 0.5 > taught.probabilities(just_above)[0]
-    assert taught.probabilities(of(scaled_similarity=0.9))[0] > 0.9
+    fitted = refit(PRIOR, np.repeat(just_above, 5, axis=0), [False] * 5)
+    assert MODEL.probabilities(just_above)[0] > 0.5 > fitted.probabilities(just_above)[0]
+    assert fitted.probabilities(of(scaled_similarity=0.9))[0] > 0.9
 
 
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(1, 1e6), st.floats(1, 1e6))
 def test_bounded(values: list[float], a: float, b: float) -> None:
-    """No evidence, however extreme, exceeds its widest; unknown stays unknown."""
+    """Every feature is clipped to `WIDEST`, however extreme its input; NaN stays NaN."""
     scaled_similarity, description, overlap, likelihood, yes, back = values
     found = of(
         scaled_similarity=scaled_similarity * 1e6, description=description * 1e6, overlap=abs(overlap),

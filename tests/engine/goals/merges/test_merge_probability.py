@@ -75,7 +75,7 @@ class TestFit:
 
 class TestProbability:
     def test_missing(self) -> None:
-        """NaN, an answer that was not asked for, counts as 0."""
+        """NaN, which means that the model was not asked, counts as 0."""
         model = refit(PRIOR, NONE, [])
         known = model.probabilities(np.array([[1.0, 0.0]]))
         assert model.probabilities(np.array([[1.0, np.nan]])) == pytest.approx(known)

@@ -50,14 +50,14 @@ def after(*decisions: GoalDecision) -> MergeState:
     return replay(base(), decisions)
 
 
-def stands(state: MergeState) -> dict[str | None, list[int]]:
+def groups_of(state: MergeState) -> dict[str | None, list[int]]:
     """Members of all groups that stand, and under None the outliers."""
     return {key: state.members(key).tolist() for key in [*state.current, None]}
 
 
 def check_partition(state: MergeState) -> None:
-    """Asserts that everyone is in exactly one place and that sizes are what they say."""
-    found = stands(state)
+    """Asserts that every conversation is in exactly one group or an outlier, and that the sizes are right."""
+    found = groups_of(state)
     assert sorted(key for ids in found.values() for key in ids) == EVERYONE
     assert all(found[key] for key in state.current)
     assert {key: len(found[key]) for key in state.current} == {
@@ -69,7 +69,7 @@ class TestMerging:
     def test_two_become_one(self) -> None:
         """The new group is called after the decision, has the members of both, and both are known to have become it."""
         state = after(decided(40, "merge", "c1", "c2", name="both"))
-        assert stands(state) == {
+        assert groups_of(state) == {
             "c0": [1, 2, 3, 4], "c3": [10], "d40": [5, 6, 7, 8, 9], None: [11, 12]
         }  # fmt: skip
         assert state.groups["d40"].made_of == ("c1", "c2")
@@ -96,10 +96,10 @@ class TestMerging:
         state = base()
         with pytest.raises(UsageError):
             state.apply(decided(1, "merge", *sides))
-        assert stands(state) == stands(base())
+        assert groups_of(state) == groups_of(base())
 
     def test_a_group_that_was_merged_away(self) -> None:
-        """The error says what became of it."""
+        """The error names the group that it became."""
         with pytest.raises(UsageError, match="became “both”"):
             after(
                 decided(1, "merge", "c0", "c1", name="both"), decided(2, "rename", "c0", name="x")
@@ -159,7 +159,7 @@ class TestSplitting:
     def test_parts_and_the_rest(self) -> None:
         """The named parts and what they leave are groups; the split one became its largest part."""
         state = after(decided(7, "split", "c0", parts=[[2], [4]]))
-        assert stands(state) == {
+        assert groups_of(state) == {
             "c1": [5, 6, 7], "c2": [8, 9], "c3": [10], "d7": [2], "d7.1": [4], "d7.2": [1, 3],
             None: [11, 12],
         }  # fmt: skip
@@ -176,7 +176,7 @@ class TestSplitting:
         state = base()
         with pytest.raises(UsageError):
             state.apply(decided(1, "split", "c0", parts=parts))
-        assert stands(state) == stands(base())
+        assert groups_of(state) == groups_of(base())
 
 
 class TestMoving:
@@ -187,14 +187,14 @@ class TestMoving:
             decided(2, "move", "c1", parts=[[1, 8, 11]]),
             decided(3, "move", parts=[[2]]),
         )
-        assert stands(state) == {
+        assert groups_of(state) == {
             "c0": [3, 4], "c1": [1, 5, 6, 7, 8, 11], "c2": [9], "c3": [10], None: [2, 12]
         }  # fmt: skip
         assert state.decided("c0", "c1")
         assert state.touched == {"c0", "c1", "c2"}
 
     def test_a_group_cannot_be_emptied(self) -> None:
-        """A move of all members is refused; so is one that moves nobody."""
+        """A move of all members is refused, and so is one that moves none."""
         with pytest.raises(UsageError, match="without members"):
             after(decided(1, "move", "c0", parts=[[8, 9]]))
         with pytest.raises(UsageError, match="there already"):
@@ -304,20 +304,25 @@ def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int
     given_: list[GoalDecision] = []
     for number, act in enumerate(wanted, 1):
         decision = tried(state, number, act)
-        before = stands(state), state.open_pairs(), dict(state.latecomers), dict(state.successor)
+        before = groups_of(state), state.open_pairs(), dict(state.latecomers), dict(state.successor)
         try:
             state.apply(decision)
         except UsageError:
-            assert before == (stands(state), state.open_pairs(), state.latecomers, state.successor)
+            assert before == (
+                groups_of(state),
+                state.open_pairs(),
+                state.latecomers,
+                state.successor,
+            )
             continue
         given_.append(decision)
         check_partition(state)
         assert (f"d{number}" in state.current) == (decision.kind in ("merge", "split"))
     start = base()
     again = replay(start, given_)
-    assert stands(again) == stands(state)
+    assert groups_of(again) == groups_of(state)
     assert again.open_pairs() == state.open_pairs()
-    assert stands(start) == stands(base())
+    assert groups_of(start) == groups_of(base())
     # undoing takes the newest first: what is left is what stood before it
     for count in range(len(given_), -1, -1):
         check_partition(replay(start, given_[:count]))

@@ -12,7 +12,7 @@ from engine.errors import UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import GONE, PARTS_TOGETHER, SPREAD, TOGETHER, transfer_decisions
 from engine.records.goals import GoalDecision
-from tests.engine.goals.merges.test_merge_state import acts, base, decided, stands, tried
+from tests.engine.goals.merges.test_merge_state import acts, base, decided, groups_of, tried
 
 FIRST_NEW = 100
 """Id of the first decision on the new desk."""
@@ -55,7 +55,7 @@ class TestTheSameClusters:
             ],
             SAME,
         )
-        assert stands(state) == {
+        assert groups_of(state) == {
             "d100": [1, 2, 3, 4, 5, 6, 7], "c7": [8, 9, 11], "c6": [10], None: [12]
         }  # fmt: skip
         assert state.groups["d100"].label == "both"
@@ -70,7 +70,7 @@ class TestTheSameClusters:
         """Three that were merged one by one are one again, called as the last merge called them."""
         merges = [decided(1, "merge", "c0", "c1", name="a"), decided(2, "merge", "d1", "c2", name="b")]  # fmt: skip
         state, _, lost = taken_over(merges, SAME)
-        ((key, members),) = [(k, m) for k, m in stands(state).items() if k and k[0] == "d"]
+        ((key, members),) = [(k, m) for k, m in groups_of(state).items() if k and k[0] == "d"]
         assert members == list(range(1, 10))
         assert state.groups[key or ""].label == "b"
         assert lost == {}
@@ -134,7 +134,7 @@ class TestOtherClusters:
     def test_a_merge_of_parts(self) -> None:
         """Every group that lies in the merged one is part of it again."""
         state, _, lost = taken_over([decided(1, "merge", "c0", "c1", name="both")], FINER)
-        (merged,) = [ids for key, ids in stands(state).items() if key and len(ids) > 3]
+        (merged,) = [ids for key, ids in groups_of(state).items() if key and len(ids) > 3]
         assert merged == [1, 2, 3, 4, 5, 6, 7, 12]
         assert lost == {}
 
@@ -152,7 +152,7 @@ class TestOtherClusters:
         assert taken_over(split, SAME)[1:] == ([], {1: PARTS_TOGETHER})
 
     def test_nobody_is_left(self) -> None:
-        """Of conversations that the new clustering does not know nothing can be said."""
+        """Decisions on groups without members in the new clustering are returned with that reason."""
         other = MergeState.of_clusters({0: [50, 51]}, [52])
         decisions = [decided(1, "merge", "c0", "c1"), decided(2, "pin", "c2")]
         assert taken_over(decisions, other)[1:] == ([], {1: GONE, 2: GONE})
@@ -179,7 +179,7 @@ def test_any_decisions_on_any_clustering(
     outliers = members.pop(-1, [])
     new = MergeState.of_clusters(members, outliers)
     state, made, lost = taken_over(given_, new)
-    assert sorted(key for ids in stands(state).values() for key in ids) == list(range(1, 15))
+    assert sorted(key for ids in groups_of(state).values() for key in ids) == list(range(1, 15))
     assert set(lost) <= {decision.id for decision in given_}
     assert {decision.source_id for decision in made} <= {decision.id for decision in given_}
     for decision in given_:

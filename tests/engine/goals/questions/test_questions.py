@@ -1,4 +1,4 @@
-"""What the model reads for each question, and what is made of its replies."""
+"""The text that the model reads for each question, and the parsing of its replies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TestSummary:
             assert why in reason
 
     def test_cut(self) -> None:
-        """A goal that ran into the length limit says so; one that ended in time does not."""
+        """A goal that was cut at the length limit ends with an ellipsis; a complete one does not."""
         assert read_summary(SUMMARY, " find a cheap", cut=True)[0].endswith("cheap …")
         assert read_summary(SUMMARY, " find a cheap", cut=False)[0].endswith("cheap")
         assert read_summary(SUMMARY, " find it. And", cut=True)[0].endswith("find it.")
@@ -139,7 +139,7 @@ class TestNames:
 
     @pytest.mark.parametrize("label", ["What is the task?", "Possible Titles", "Help!", "Group 3"])
     def test_words_of_the_question(self, label: str) -> None:
-        """A label that only says the question again is none."""
+        """A label that only repeats the question is rejected."""
         assert read_label(f" {label}\nSentence: ", ["train", "seat"]).label == "train, seat"
 
     def test_openings_and_loose_ends(self) -> None:
@@ -190,13 +190,13 @@ class TestMerge:
         assert found[1] == pytest.approx((1 / 4, 1 / 4))
 
     def test_yes_probability(self) -> None:
-        """The yes is weighed against the no only, whatever else the model would have said."""
+        """The probability of yes is relative to that of no only, whatever other replies are probable."""
         assert yes_probability(LogProb(-3.0, 1), LogProb(-3.0, 1)) == 0.5
         assert yes_probability(LogProb(-2.0, 1), LogProb(-2000.0, 1)) == 1.0
         assert yes_probability(LogProb(-2000.0, 1), LogProb(-1.0, 1)) < 1e-300
 
     def test_said_yes(self) -> None:
-        """The model's word needs both orders; where they disagree the surer one holds, and a tie is no yes."""
+        """The answer is the mean over both orders; a tie is no yes, and None stays None."""
         assert model_says_yes(0.9, 0.3) is True
         assert model_says_yes(0.6, 0.3) is False
         assert model_says_yes(0.5, 0.5) is False
