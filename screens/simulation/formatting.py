@@ -1,4 +1,4 @@
-"""What the simulation screens say, list and copy, without Textual's widgets."""
+"""Texts and columns of the simulation screens. Without widgets."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _sort_key(cell: Cell) -> tuple[float, str]:
 
 
 def note(table: ReportTable, by: int | None) -> Content:
-    """What must be known to read a table: what the column holds that it is sorted by, and its notes."""
+    """How to read a table: the meaning of the column that it is sorted by, and the notes of the table."""
     parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].means}"]
     return Content.styled(one_line(" ".join([*parts, *table.notes]), 400), "$tone-muted")
 
@@ -125,7 +125,7 @@ def column_content(column: ReportColumn) -> Content:
 
 
 def empty_content() -> Content:
-    """What to do where nothing was played."""
+    """What to do when nothing was played yet."""
     keys = (
         ("n", "plays conversations with known truth"),
         ("F", "lets you fill a form yourself and watch the modules"),
@@ -138,7 +138,7 @@ def empty_content() -> Content:
     return Content.assemble(*parts)
 
 
-# What it costs
+# Cost
 
 
 def estimate_content(estimate: PlayEstimate) -> Content:
@@ -162,7 +162,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
     """The newest replies of the newest plays, as many as there is room for; the newest play has half of it."""
     if not plays:
         return Content.styled(
-            "Nothing is being said yet. What this program plays is shown here, each reply once it is whole.",
+            "No reply yet. Replies of the running simulations appear here, each once it is complete.",
             "$tone-muted",
         )
     parts: list[Content] = []
