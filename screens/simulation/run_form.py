@@ -70,7 +70,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         )
         yield field_line("user", _model("user_model", "the same", models, last.user_model))
         yield field_line("judge", _model("judge_model", "the same", models, last.judge_model))
-        yield field_line("runs", _input(last, "runs"), _input(last, "limit"), "at most")
+        yield field_line("runs", _input(last, "runs"), _input(last, "limit"), "limit")
         yield field_line("seed", _input(last, "seed"), _input(last, "temperature"), "temperature")
         yield field_line("instructions", _input(last, "instructions"))
         yield field_line("conditions", _input(last, "conditions", offers.usual_conditions))
