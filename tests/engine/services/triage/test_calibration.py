@@ -195,7 +195,7 @@ class TestCommand:
         path = project.path
         project.close()
         assert main(["calibrate", path, "--apply"]) == 1
-        assert "12 verdicts of 40" in capsys.readouterr().err
+        assert "needs 40 verdicts, has 12" in capsys.readouterr().err
         assert main(["calibrate", path]) == 0
         assert "0.500 in force (default)" in capsys.readouterr().out
 
