@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.records.calibration import (
-    MIN_VERDICTS,
     MIN_OF_EACH,
+    MIN_VERDICTS,
     Accuracy,
     Agreement,
     CompletionRate,

@@ -28,7 +28,7 @@ class Board:
 
     Attributes:
         labels: Group of each row; negative for outliers.
-        threshold: Of closeness, as `granularity` found it.
+        threshold: Of the scaled similarity, as `granularity` found it.
     """
 
     def __init__(
@@ -87,7 +87,9 @@ class Board:
         shares = links / np.maximum(1, links.sum(axis=1, keepdims=True))
         unknown = np.full(len(a), np.nan)
         return features(
-            scaled_similarity=self._granularity.scaled_similarity(self._sums[alive], self._sizes[alive])[at],
+            scaled_similarity=self._granularity.scaled_similarity(
+                self._sums[alive], self._sizes[alive]
+            )[at],
             threshold=self.threshold,
             description=self.similarity(a, b),
             description_scale=self._description_scale,

@@ -381,7 +381,9 @@ class GoalService:
             UsageError: The clustering does not have one of the conversations.
         """
         view = self.view()
-        known = {one.conversation_id for one in view.assigned}.union(view.state.conversation_ids.tolist())
+        known = {one.conversation_id for one in view.assigned}.union(
+            view.state.conversation_ids.tolist()
+        )
         if not known.issuperset(conversation_ids):
             raise UsageError(
                 "This clustering does not know all of these conversations.",
