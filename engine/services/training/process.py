@@ -223,11 +223,21 @@ def _is_trainer(pid: int, run: RunDirectory) -> bool:
     killed."""
     process = Path(f"/proc/{pid}")
     try:
-        words = (process / "cmdline").read_bytes().split(b"\0")
-        folder = (process / "cwd").readlink()
+        words, folder = _command_line(process), (process / "cwd").readlink()
     except OSError:
         return not Path("/proc/self").exists() and _is_trainer_by_ps(pid, run)
     return any((folder / os.fsdecode(word)).resolve() == run.path for word in words if word)
+
+
+def _command_line(process: Path) -> list[bytes]:
+    """Returns the words of a process's command, which are missing for a moment while it replaces its program."""
+    words = (process / "cmdline").read_bytes()
+    for _ in range(50):
+        if words:
+            break
+        time.sleep(0.002)
+        words = (process / "cmdline").read_bytes()
+    return words.split(b"\0")
 
 
 def _is_trainer_by_ps(pid: int, run: RunDirectory) -> bool:

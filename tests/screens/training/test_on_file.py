@@ -80,7 +80,7 @@ async def test_a_run_without_memory_says_what_to_lower(
         async with app_on(project).run_test(size=(120, 36), notifications=True) as pilot:
             await begin(pilot, "big")
             await until(pilot, lambda: "◌ interrupted" in text(pilot))
-            assert "Out of memory." in text(pilot)
+            await until(pilot, lambda: "Out of memory." in text(pilot))
             assert "Lower" in text(pilot)
             await press(pilot, "l")
             assert "CUDA out of memory" in text(pilot)
