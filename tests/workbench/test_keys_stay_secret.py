@@ -96,7 +96,7 @@ def repeating() -> Iterator[Repeating]:
         thread.join()
 
 
-class Told:
+class CommandOutput:
     """Runs commands and keeps all that they said."""
 
     def __init__(self) -> None:
@@ -138,13 +138,13 @@ def places(folder: Path, key: str) -> list[str]:
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
+def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandOutput:
     """All folders of the program in one place, with both keys in the environment."""
     for name in ("DATA", "CACHE", "CONFIG"):
         monkeypatch.setenv(f"WORKBENCH_{name}", str(tmp_path / name.lower()))
     monkeypatch.setenv("LAB_KEY", LAB)
     monkeypatch.setenv("HF_TOKEN", HUB)
-    return Told()
+    return CommandOutput()
 
 
 class TestTheSearch:
@@ -158,37 +158,37 @@ class TestTheSearch:
         assert places(tmp_path, LAB) == ["0.bin", "1.bin", "2.bin", "plain.log"]
 
 
-def test_the_key_of_an_endpoint(told: Told, tmp_path: Path) -> None:
+def test_the_key_of_an_endpoint(output: CommandOutput, tmp_path: Path) -> None:
     """The key comes to the endpoint, in answers and in refusals that repeat it; it is said and written nowhere."""
     path, out = tmp_path / "demo.wb", tmp_path / "out.jsonl"
-    told.well("demo", tmp_path, "--samples-only", "--count", "11", "--headless")
+    output.well("demo", tmp_path, "--samples-only", "--count", "11", "--headless")
     with repeating() as server:
-        told.well("models", "add", f"{server.url}/v1", "--key-env", "LAB_KEY", "--name", "lab")
+        output.well("models", "add", f"{server.url}/v1", "--key-env", "LAB_KEY", "--name", "lab")
         run = (
             "run", "cluster", path, "--text", "summary", "--model", "lab", "--no-labels",
             "--embedder", f"{server.url}/v1#small",
         )  # fmt: skip
-        told.well(*run, "--limit", "5")
+        output.well(*run, "--limit", "5")
         assert {(LAB, "/v1/chat/completions"), (LAB, "/v1/embeddings")} <= server.given
         server.refusing = True
-        failed = told.run(*run)
+        failed = output.run(*run)
         assert failed.returncode == 1
         assert "401" in failed.stderr
         assert "no such key" in failed.stderr
-        refused = told.run("models", "add", f"{server.url}/v1#other", "--key-env", "LAB_KEY")
+        refused = output.run("models", "add", f"{server.url}/v1#other", "--key-env", "LAB_KEY")
         assert refused.returncode == 1
         assert {key for key, _ in server.given} == {LAB}
-    told.well("models", "list", "--json")
-    told.well("status", path, "--json")
-    told.well("export", path, "assignments", "-o", out)
-    assert "lab" in told.well("doctor", path, "--json")
+    output.well("models", "list", "--json")
+    output.well("status", path, "--json")
+    output.well("export", path, "assignments", "-o", out)
+    assert "lab" in output.well("doctor", path, "--json")
     assert "LAB_KEY" in (tmp_path / "data" / "endpoints.json").read_text("utf-8")
     assert out.stat().st_size > 0
-    assert LAB not in told.text
+    assert LAB not in output.text
     assert places(tmp_path, LAB) == []
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("output")
 def test_a_key_is_for_its_own_endpoint(tmp_path: Path) -> None:
     """An embedder gets the key that was named for its URL; no other host, port, path or way of asking does."""
     entry = EndpointEntry("lab", "https://lab.example/v1#big", Capabilities(), key_env="LAB_KEY")
@@ -212,7 +212,7 @@ def get_password(service, name):
 
 @pytest.mark.parametrize("kept", ["environment", "keyring"])
 def test_the_token_of_the_hub(
-    kept: str, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: str, output: CommandOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The token comes to the hub, also one that refuses and repeats it; it is said and written nowhere."""
     pytest.importorskip("huggingface_hub", reason="no hub can be asked without it")
@@ -224,17 +224,17 @@ def test_the_token_of_the_hub(
         monkeypatch.setenv("PYTHONPATH", str(ring))
     with repeating() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
-        told.well("models", "search", "flights")
+        output.well("models", "search", "flights")
         server.refusing = True
         for words in (("search", "flights"), ("pull", "someone/flights")):
-            assert told.run("models", *words).returncode == 1
+            assert output.run("models", *words).returncode == 1
         assert {key for key, _ in server.given} == {HUB}
-    assert "127.0.0.1" in told.run("doctor", "--json").stdout
-    assert HUB not in told.text
+    assert "127.0.0.1" in output.run("doctor", "--json").stdout
+    assert HUB not in output.text
     assert places(tmp_path, HUB) == []
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("output")
 def test_the_model_process_gets_none(tmp_path: Path) -> None:
     """The model process is started without the keys, which therefore are in no dump of it."""
     code = (
@@ -260,7 +260,7 @@ def test_the_model_process_gets_none(tmp_path: Path) -> None:
     assert HUB not in done.stdout
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("output")
 def test_the_trainer_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do the keys reach the process of a training run, whose log may be passed on."""
     monkeypatch.setenv("HARMLESS", "kept-as-it-is")

@@ -88,7 +88,7 @@ class Hub:
         with _one_at_a_time, network_guard.reaching(self.host, self.port):
             library.set_client_factory(self._asking_client)
             try:
-                with self.told(about):
+                with self.translated_errors(about):
                     yield library.HfApi(endpoint=self.url, token=self.sent_token)
             finally:
                 # A connection that stayed open could be used later, when nobody asks for anything.
@@ -147,7 +147,7 @@ class Hub:
         return ModelError(f"{self.host} answered {status}.", "Run it again later.")
 
     @contextlib.contextmanager
-    def told(self, about: str) -> Iterator[None]:
+    def translated_errors(self, about: str) -> Iterator[None]:
         """Translates exceptions of a request into errors of this program."""
         import httpx2
         from huggingface_hub import errors

@@ -175,7 +175,7 @@ class Fetch:
 
         if host == self._hub.host:
             answer.read()
-            with self._hub.told(self._repository):
+            with self._hub.translated_errors(self._repository):
                 hf_raise_for_status(answer)
         raise ModelError(f"{host} answered {answer.status_code}.", "Run it again later.")
 

@@ -357,7 +357,7 @@ def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> N
     assert process.pid is None
 
 
-class TestTold:
+class TestForecast:
     """How many replies a run is said to take while it goes on."""
 
     def totals(self, project: Project, process: ModelProcess, scenarios: list[Chat]) -> list[int]:
@@ -366,8 +366,8 @@ class TestTold:
         JobRunner(project, events.append).run(
             simulated.stage(project, process, made=lambda _: scenarios)
         )
-        told = [one.total for one in events if isinstance(one, JobProgress)]
-        return [total for total in told if total is not None]
+        totals = [one.total for one in events if isinstance(one, JobProgress)]
+        return [total for total in totals if total is not None]
 
     def test_short_ones_end_first(self, project: Project, scripted: Scripted) -> None:
         """The total is not underestimated when short plays end first."""

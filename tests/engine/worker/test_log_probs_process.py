@@ -104,13 +104,13 @@ def test_cancel(process: ModelProcess, quick_weights: Path) -> None:
     read: list[int] = []
     error: list[WorkbenchError] = []
 
-    def told(tokens: int, _note: str) -> None:
+    def report(tokens: int, _note: str) -> None:
         if not read:
             process.cancel()
         read.append(tokens)
 
     try:
-        process.log_probs(much, None, told)
+        process.log_probs(much, None, report)
     except Cancelled as cancelled:
         error.append(cancelled)
     assert error

@@ -125,21 +125,21 @@ class TestLists:
         it, and m takes them apart."""
         growing.trees._meanings = AnswerMeanings(lambda: TextComparison("spelling", letter_vectors))
 
-        def told(threshold: float) -> str:
+        def summary(threshold: float) -> str:
             found = growing.trees.meanings(LAST, 2, CONFIG.config_hash, threshold)
             groups = 1 + max(answer.group or 0 for answer in found.answers)
             return f"{groups} meanings of {len(found.answers)} answers · alike from .{threshold * 100:.0f}"
 
         async with explored(growing) as pilot:
             await press(pilot, "l", "m")
-            assert told(0.85) in text(pilot)
+            assert summary(0.85) in text(pilot)
             assert "spelling" in text(pilot)
             await press(pilot, *["minus"] * 9)
-            assert told(0.40) in text(pilot)
-            assert told(0.40).split()[0] != told(0.85).split()[0]
+            assert summary(0.40) in text(pilot)
+            assert summary(0.40).split()[0] != summary(0.85).split()[0]
             assert "⋮" in text(pilot)
             await press(pilot, "plus")
-            assert told(0.45) in text(pilot)
+            assert summary(0.45) in text(pilot)
             await press(pilot, "m")
             assert "meanings" not in text(pilot)
 

@@ -163,7 +163,7 @@ class TestStopping:
 
 
 class TestEndings:
-    def told(self, run: RunDirectory, kind: str, monkeypatch: pytest.MonkeyPatch) -> RunHistory:
+    def ended(self, run: RunDirectory, kind: str, monkeypatch: pytest.MonkeyPatch) -> RunHistory:
         """A run that ended so."""
         monkeypatch.setenv("FAKE_TRAINER", kind)
         fake_trainers().start(run)
@@ -175,7 +175,7 @@ class TestEndings:
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A failed run shows the words of its error event."""
-        row = self.told(run, "fails", monkeypatch).row()
+        row = self.ended(run, "fails", monkeypatch).row()
 
         assert (row.state, row.problem) == ("failed", "The base is broken.")
         assert row.hint == "Get it again."
@@ -184,7 +184,7 @@ class TestEndings:
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A process that died for want of memory, which its log tells, says which settings take less."""
-        row = self.told(run, "no-memory", monkeypatch).row()
+        row = self.ended(run, "no-memory", monkeypatch).row()
 
         assert (row.state, row.problem) == ("interrupted", "Out of memory.")
         for setting in ("rows", "max_tokens", "recompute"):
@@ -194,7 +194,7 @@ class TestEndings:
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """One that fell over before its first event is failed, with the last words of its log."""
-        row = self.told(run, "never", monkeypatch).row()
+        row = self.ended(run, "never", monkeypatch).row()
 
         assert row.state == "failed"
         assert "libsomething.so" in row.problem
