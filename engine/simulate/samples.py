@@ -1,4 +1,4 @@
-"""The demo's conversations: seeded, varied, with truth, in six small worlds."""
+"""Sample conversations with truth in six domains, for the demo, tests and benchmarks; determined by a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.conversation import Conversation, Message
 from engine.simulate.domains import forms, shopping, sql, terminal, travel, underwriting
 from engine.simulate.script import Outcome, Script, Size, break_off
 
-_WORLDS: dict[str, tuple[str, Callable[[Script], str]]] = {
+_DOMAINS: dict[str, tuple[str, Callable[[Script], str]]] = {
     "shopping": ("shop", shopping.converse),
     "underwriting": ("uw", underwriting.converse),
     "terminal": ("term", terminal.converse),
@@ -32,10 +32,10 @@ _SECONDS = 30 * 24 * 3600
 
 
 def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
-    """Conversations in the worlds by turns, 60% complete, 25% broken off, 15% failed; no two openings alike.
+    """Returns `count` conversations: the domains in turn, 60% complete, 25% broken off, 15% failed, no opening twice.
 
-    The same `count` and `seed` give the same conversations. `truth` has `goal` ("world/goal"), `complete`,
-    `complete_basis`, `outcome` (complete, broken_off, failed) and `domain`.
+    The same `count` and `seed` give the same conversations. `truth` has `goal` ("domain/goal"), `complete`,
+    `complete_basis` (the reason, in words), `outcome` (complete, broken_off, failed) and `domain`.
     """
     rng = Random(f"samples {seed} {count}")
     outcomes = _outcomes(rng, count)
@@ -43,10 +43,10 @@ def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
     starts = sorted(rng.randrange(_SECONDS) for _ in range(count))
     opened: set[str] = set()
     made: list[Conversation] = []
-    names = list(_WORLDS)
+    names = list(_DOMAINS)
     for number in range(count):
         domain = names[number % len(names)]
-        prefix, converse = _WORLDS[domain]
+        prefix, converse = _DOMAINS[domain]
         attempt = 0
         while True:
             script = Script(
@@ -89,18 +89,19 @@ def _outcomes(rng: Random, count: int) -> list[Outcome]:
     outcomes: list[Outcome] = ["complete"] * (count - broken - failed)
     outcomes += ["broken_off"] * broken
     outcomes += ["failed"] * failed
-    # Dealt out world by world, so that each has its share of each; the order within a world is chance.
-    worlds = len(_WORLDS)
-    for at in range(worlds):
-        dealt = outcomes[at::worlds]
+    # Shuffled within each domain, so that every domain has its share of each outcome.
+    domains = len(_DOMAINS)
+    for at in range(domains):
+        dealt = outcomes[at::domains]
         rng.shuffle(dealt)
-        outcomes[at::worlds] = dealt
+        outcomes[at::domains] = dealt
     return outcomes
 
 
 def _sizes(rng: Random, outcomes: Sequence[Outcome]) -> list[Size]:
-    """Mostly of usual size; the huge ones are complete and in worlds that can print much (terminal and SQL)."""
-    names = list(_WORLDS)
+    """Returns the size of each conversation: one in 40 is long, and one each in `terminal` and `sql`, whose tools can
+    print much, is huge and complete."""
+    names = list(_DOMAINS)
     long = rng.sample(range(len(outcomes)), len(outcomes) // 40)
     sizes: list[Size] = ["long" if at in long else "usual" for at in range(len(outcomes))]
     for domain in ("terminal", "sql"):

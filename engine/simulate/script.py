@@ -1,4 +1,7 @@
-"""A conversation being written: its messages, its parts, and where it may break off."""
+"""Writes a sample conversation: the opening, the requests one after another, and the ending that its outcome asks for.
+
+Texts are templates: one of each `{a|b}` is chosen, and `$name` is replaced by a value (`engine.simulate.voice.expand`).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ _ASKING = re.compile(
     r"\?$|^(?:Sure|I can help|Let me look).*(?:need|tell me)|\bgive me\b|\bI need\b"
 )
 
-Doubt = tuple[str, str]
-"""A question about what was just reported, and the answer; both templates without values."""
+SideQuestion = tuple[str, str]
+"""A question of the user about a result that was just reported, and its answer; templates with no `$name` in them."""
 
 _GRANTS = ("{Sure|Of course|Certainly|No problem|Okay|Alright}{.|!}",)
 _RETURNS = ("{Okay|Alright|Right|So}.", "{Thank you|Thanks} for {waiting|your patience}{.|!}")
@@ -39,77 +42,81 @@ _TAILS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One thing the user asks for in the opening.
+class Request:
+    """One thing that the user asks for in the opening.
 
     Attributes:
-        want: As a command, `add a bag to my booking`; no closing point.
-        nudge: As a noun, `the extra bag`.
-        run: Writes the steps that get it done, the report included.
-        fail: Writes the steps that do not get it done and say so.
-        doubts: Questions about the result, asked for after `run`.
+        command: The request as an imperative without a full stop: `add a bag to my booking`.
+        noun: The request as a noun phrase: `the extra bag`.
+        run: Adds the messages in which the assistant fulfils the request and reports it.
+        fail: Adds the messages in which the assistant tries, fails and reports that.
+        side_questions: Returns questions about the result; called after `run`.
     """
 
-    want: str
-    nudge: str
+    command: str
+    noun: str
     run: Callable[[], None]
     fail: Callable[[], None]
-    doubts: Callable[[], Sequence[Doubt]] = tuple
+    side_questions: Callable[[], Sequence[SideQuestion]] = tuple
 
 
 @dataclass(slots=True)
 class Script:
-    """Messages written so far, with the voice of the user and the habits of the assistant.
+    """The conversation that is being written, with the voice of its user.
 
     Attributes:
-        rng: The only source of chance.
-        settled: Number of messages up to which something asked for is surely still open.
+        rng: The only random generator, so that a seed determines the conversation.
+        outcome: How the conversation ends.
+        unfinished: Number of messages after which some request was still open; a broken-off conversation ends there or
+            earlier.
+        voice: The style of the user.
     """
 
     rng: Random
     outcome: Outcome
     size: Size = "usual"
     messages: list[Message] = field(default_factory=list)
-    settled: int = 0
+    unfinished: int = 0
     voice: Voice = field(init=False)
-    _warm: float = field(init=False)
+    _courtesy: float = field(init=False)
     _calls: int = 0
 
     def __post_init__(self) -> None:
         self.voice = Voice(self.rng)
-        self._warm = self.rng.choice((0.0, 0.1, 0.2, 0.3))
+        self._courtesy = self.rng.choice((0.0, 0.1, 0.2, 0.3))
 
     def chance(self, probability: float) -> bool:
-        """True with the given probability."""
+        """Returns True with the given probability."""
         return self.rng.random() < probability
 
     def words(self, template: str, **values: object) -> str:
-        """`template` expanded, its values in place, fit to stand inside another template."""
+        """Returns `template` with choices made and values filled in, for use within another template."""
         return expand(self.rng, template, **values).replace("$", "$$")
 
     def system(self, text: str) -> None:
-        """The instructions that stand before everything."""
+        """Adds the system message."""
         self.messages.append(Message("system", text))
 
     def user(self, template: str, **values: object) -> None:
-        """The user says something."""
+        """Adds a message of the user."""
         self.messages.append(Message("user", self.voice.say(template, **values)))
 
     def reply(self, template: str, **values: object) -> None:
-        """The user answers, now and then with a word on what came before."""
+        """Adds a message of the user that sometimes begins with thanks or a short reaction to the message before."""
         asked = _ASKING.search(self.messages[-1].content) is not None
         self.messages.append(Message("user", self.voice.reply(template, asked, **values)))
 
     def say(self, template: str, **values: object) -> None:
-        """The assistant says something."""
+        """Adds a message of the assistant."""
         self.messages.append(Message("assistant", expand(self.rng, template, **values)))
 
     def report(self, template: str, **values: object) -> None:
-        """The assistant reports a result, worded alike midway and at the end."""
+        """Adds a message of the assistant with a result. The wording is drawn alike in the middle and at the end of a
+        conversation, so that it does not reveal whether the conversation is complete."""
         text = expand(self.rng, template, **values)
-        if self.chance(self._warm):
+        if self.chance(self._courtesy):
             text = f"{expand(self.rng, self.rng.choice(self._leads()))} {text}"
-        if self.chance(self._warm):
+        if self.chance(self._courtesy):
             gap = "\n\n" if "\n" in text else " "
             text = f"{text}{gap}{expand(self.rng, self.rng.choice(_TAILS))}"
         self.messages.append(Message("assistant", text))
@@ -121,11 +128,11 @@ class Script:
         return _WELCOMES if _THANKS.search(before.content) else _GRANTS
 
     def act(self, action: str, observation: str) -> None:
-        """An action written as text, and what it showed."""
+        """Adds an action that the assistant writes as text, and its observation as a tool message."""
         self.messages += [Message("assistant", action), Message("tool", observation)]
 
     def call(self, name: str, arguments: dict[str, Any], result: Any, text: str = "") -> None:
-        """A tool call and its answer; a `result` that is no text is written as JSON."""
+        """Adds a tool call and its result; a `result` that is not text is written as JSON."""
         self._calls += 1
         call_id = f"call_{self.rng.getrandbits(32):08x}{self._calls:02d}"
         call = ToolCall(name, json.dumps(arguments, ensure_ascii=False), call_id)
@@ -135,12 +142,12 @@ class Script:
             Message("tool", shown, name=name, tool_call_id=call_id),
         ]
 
-    def pending(self) -> None:
-        """Notes that up to here the work is not done, so that it may break off here."""
-        self.settled = len(self.messages)
+    def mark_unfinished(self) -> None:
+        """Records that a request is still open after the last message, so that the conversation may be cut here."""
+        self.unfinished = len(self.messages)
 
     def users(self, upto: int | None = None) -> int:
-        """Number of user messages among the first `upto`."""
+        """Returns the number of user messages among the first `upto` messages, or among all."""
         return sum(message.role == "user" for message in self.messages[:upto])
 
 
@@ -162,39 +169,41 @@ _LISTED = (
 )
 
 
-def opening(script: Script, wants: Sequence[str], preface: str = "") -> None:
-    """The user's first message: all that is wanted, listed or in running text."""
+def write_opening(script: Script, commands: Sequence[str], preface: str = "") -> None:
+    """Adds the user's first message, which names all requests, as a list or in running text."""
     rng = script.rng
-    if len(wants) > 1 and script.chance(0.3):
+    if len(commands) > 1 and script.chance(0.3):
         mark = rng.choice(("1. ", "1) ", "- "))
         lines = "\n".join(
-            f"{mark.replace('1', str(number))}{want}" for number, want in enumerate(wants, 1)
+            f"{mark.replace('1', str(number))}{command}"
+            for number, command in enumerate(commands, 1)
         )
         frame = rng.choice(_LISTED)
     else:
         lines = ""
         frame = rng.choice(_FRAMES)
-    running = wants[0]
-    if len(wants) > 1:
+    running = commands[0]
+    if len(commands) > 1:
         links = [
-            rng.choice((", ", ", then ", ", after that ", ", also ", " and ")) for _ in wants[1:-1]
+            rng.choice((", ", ", then ", ", after that ", ", also ", " and "))
+            for _ in commands[1:-1]
         ]
         last = rng.choice((" and ", ", and then ", " and finally ", ", plus ", ". Then "))
-        for link, want in zip([*links, last], wants[1:], strict=True):
-            running += link + want
+        for link, command in zip([*links, last], commands[1:], strict=True):
+            running += link + command
     framed = frame.replace("$list", running).replace("$lines", lines)
     greeting = _GREETING if script.chance(0.5) else ""
     script.user(f"{greeting} {preface} {framed}".strip())
 
 
-_NUDGES = (
-    "{And|Now|Next|So,|Then} $nudge{.|?| please.|, please.| then.}",
-    "{What about|How about|And what about|Can we do} $nudge {now|next|}?",
-    "{Let's|We can|You can} {go on with|move on to|do|continue with} $nudge.",
-    "{Still open|Next|To do}: $nudge{.|, please.|, if you can.}",
-    "$nudge{ next.| please.| then?}",
-    "{Go ahead with|On to|Carry on with|Please see to} $nudge{.|!}",
-    "{I'm still waiting for|Don't forget|You haven't done} $nudge{.|, yes?}",
+_REMINDERS = (
+    "{And|Now|Next|So,|Then} $noun{.|?| please.|, please.| then.}",
+    "{What about|How about|And what about|Can we do} $noun {now|next|}?",
+    "{Let's|We can|You can} {go on with|move on to|do|continue with} $noun.",
+    "{Still open|Next|To do}: $noun{.|, please.|, if you can.}",
+    "$noun{ next.| please.| then?}",
+    "{Go ahead with|On to|Carry on with|Please see to} $noun{.|!}",
+    "{I'm still waiting for|Don't forget|You haven't done} $noun{.|, yes?}",
 )
 
 
@@ -204,32 +213,34 @@ _ASKED_BY_THE_WAY = (
 )
 
 
-def play(script: Script, parts: Sequence[Part]) -> None:
-    """Writes the parts one after another; the failing outcome fails in one of them and gives up."""
-    failing = script.rng.randrange(len(parts)) if script.outcome == "failed" else None
-    doubted: set[str] = set()
-    for number, part in enumerate(parts):
+def write_requests(script: Script, requests: Sequence[Request]) -> None:
+    """Adds the requests one after another; with the outcome `failed`, a random one fails and the user gives up."""
+    failing = script.rng.randrange(len(requests)) if script.outcome == "failed" else None
+    asked: set[str] = set()
+    for number, request in enumerate(requests):
         if number and script.chance(0.75):
-            script.reply(script.rng.choice(_NUDGES).replace("$nudge", part.nudge))
-        script.pending()
+            script.reply(script.rng.choice(_REMINDERS).replace("$noun", request.noun))
+        script.mark_unfinished()
         if number == failing:
-            part.fail()
-            give_up(script, [other.nudge for other in parts[number + 1 :]])
+            request.fail()
+            give_up(script, [other.noun for other in requests[number + 1 :]])
             return
-        part.run()
-        last = number == len(parts) - 1
-        doubts = {doubt[0]: doubt for doubt in part.doubts() if doubt[0] not in doubted}
-        if doubts and script.chance(0.2 if script.size == "usual" else 0.3):
-            question, answer = script.rng.choice(list(doubts.values()))
-            doubted.add(question)
+        request.run()
+        last = number == len(requests) - 1
+        open_questions = {
+            pair[0]: pair for pair in request.side_questions() if pair[0] not in asked
+        }
+        if open_questions and script.chance(0.2 if script.size == "usual" else 0.3):
+            question, answer = script.rng.choice(list(open_questions.values()))
+            asked.add(question)
             script.reply(f"{_ASKED_BY_THE_WAY} {question}")
             script.report(answer)
             if not last:
-                script.pending()
+                script.mark_unfinished()
 
 
 def give_up(script: Script, left: Sequence[str]) -> None:
-    """The user stops after a failure, in one way or another; nothing of `left` is done."""
+    """Adds how the user gives up after a failure; the requests `left`, given as noun phrases, stay undone."""
     rng = script.rng
     style = rng.randrange(0 if script.users() > 1 else 1, 5)
     if style == 0:
@@ -265,8 +276,8 @@ def give_up(script: Script, left: Sequence[str]) -> None:
         )
 
 
-def close(script: Script) -> None:
-    """What may follow when all is done; most often little or nothing."""
+def write_closing(script: Script) -> None:
+    """Adds what follows when all requests are fulfilled: thanks, a goodbye, or (most often) nothing."""
     rng = script.rng
     style = rng.random()
     if script.users() < 2:
@@ -304,23 +315,24 @@ _LEAVE = (
 
 
 def break_off(script: Script) -> None:
-    """Cuts the conversation somewhere before everything asked for is done."""
+    """Cuts the conversation at a random place where a request is still open, and sometimes adds a user who leaves."""
     rng = script.rng
     messages = script.messages
     roles = [message.role for message in messages]
-    fewest = 2 if script.users(script.settled) >= 2 else 1
+    fewest = 2 if script.users(script.unfinished) >= 2 else 1
     places: list[int] = []
-    for upto in range(2, script.settled + 1):
+    for upto in range(2, script.unfinished + 1):
         if script.users(upto) < fewest or messages[upto - 1].tool_calls:
             continue
         if fewest == 1 and roles[upto - 1] == "user":
             continue
         here, after = roles[upto - 1], roles[upto] if upto < len(roles) else "user"
+        # A boundary is a likelier end than the middle of a turn, so it is drawn three times as often.
         at_boundary = here in ("assistant", "tool") and after == "user"
         places += [upto] * (3 if at_boundary else 1)
-    cut = rng.choice(places) if places else script.settled
+    cut = rng.choice(places) if places else script.unfinished
     del messages[cut:]
-    script.settled = cut
+    script.unfinished = cut
     if fewest == 1 or (roles[cut - 1] == "assistant" and script.chance(0.35)):
         script.user(rng.choice(_LEAVE))
         if script.chance(0.5):

@@ -1,4 +1,7 @@
-"""How people and assistants word things: interchangeable fragments and registers."""
+"""Words templates at random, and gives each simulated user a style: a register, typos, politeness.
+
+A template has choices `{a|b}`, which may be nested, and places for values `$name`.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +53,21 @@ _ANSWERS = (
 
 
 def expand(rng: Random, template: str, **values: object) -> str:
-    """Picks one of every `{a|b}` in `template`, innermost first, then fills in `$name` from `values`."""
+    """Returns `template` with one of each `{a|b}` chosen, the innermost first, and each `$name` replaced by its value.
+
+    Raises:
+        KeyError: A `$name` has no value.
+    """
     return Template(_tidy(_choose(rng, template))).substitute(values)
 
 
 class Voice:
-    """How one user writes. The same register, typing and politeness all through a conversation."""
+    """The style of one user, the same in the whole conversation.
+
+    Attributes:
+        register: One of `REGISTERS`.
+        polite: Whether the user often thanks or reacts before asking for the next thing.
+    """
 
     def __init__(self, rng: Random) -> None:
         self.register = rng.choice(REGISTERS)
@@ -66,11 +78,15 @@ class Voice:
         self._asides = rng.sample(_ASIDES, 2) if self.register == "chatty" else []
 
     def say(self, template: str, **values: object) -> str:
-        """`template` expanded and worded as this user would; values stay exact."""
+        """Returns `template` expanded in this user's style; values are inserted unchanged."""
         return Template(self._styled(_tidy(_choose(self._rng, template)))).substitute(values)
 
     def reply(self, template: str, asked: bool, **values: object) -> str:
-        """The same after a word on what was just said or asked, thanks among them, as people do midway."""
+        """Returns the same as `say`, sometimes after a short reaction such as `ok, thanks`.
+
+        Args:
+            asked: Whether the message before asks the user something; then the reaction fits a question.
+        """
         words = _ANSWERS if asked else _ACKS
         ack = self._rng.choice(words) if self._rng.random() < (0.55 if self.polite else 0.2) else ""
         return self.say(f"{ack} {template}", **values)

@@ -1,1 +1,1 @@
-"""One module for each kind of conversation, each with a small world whose facts stay consistent."""
+"""The domains of the sample conversations, one module each; facts stay consistent within a conversation."""

@@ -1,4 +1,4 @@
-"""Which forms there are, which entries they have and who makes the values."""
+"""The forms of the `forms` domain: their fields, with a generator of random values for each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from random import Random
 from engine.simulate.domains.people import MONTHS, STREETS, day, person
 
 Maker = Callable[[Random], str]
+"""Generates a random value of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: its label, how it is asked for, a maker of values, and a wrong value with the complaint."""
+    """One field of a form.
+
+    Attributes:
+        ask: Template of the noun phrase with which the assistant asks for it.
+        make: Generates its value.
+        wrong: A value that the assistant rejects; empty for none.
+        complaint: Template of what the assistant then answers.
+    """
 
     label: str
     ask: str
@@ -72,7 +80,7 @@ CLUBS = {
         "A sewing machine and safety goggles",
     ),
 }
-"""What kind of group, its name, and what it wants the money for."""
+"""Kind of group -> (its name, the purpose of the grant that it applies for)."""
 
 FORMS: dict[str, tuple[str, tuple[Field, ...]]] = {
     "dog licence": (
@@ -228,3 +236,4 @@ FORMS: dict[str, tuple[str, tuple[Field, ...]]] = {
         ),
     ),
 }
+"""Name of the form -> (template of what the user wants, the fields)."""

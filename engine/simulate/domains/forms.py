@@ -1,4 +1,4 @@
-"""An assistant that fills in a form with someone, field by field, and files it."""
+"""Sample conversations in which an assistant fills in a form with a user, field by field, and files it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from engine.simulate.domains.form_kinds import CLUBS, FORMS, Field
 from engine.simulate.domains.people import TOWNS
-from engine.simulate.script import Script, close, give_up
+from engine.simulate.script import Script, give_up, write_closing
 
 _CORRECTABLE = ("Name", "Start", "From", "E-mail", "Phone", "Date", "Born")
 
 
 def converse(script: Script) -> str:
-    """Writes one conversation; returns the label of its goal."""
+    """Writes one conversation and returns its goal, the name of the form."""
     rng = script.rng
     kind = rng.choice(sorted(FORMS))
     intent, possible = FORMS[kind]
@@ -39,7 +39,7 @@ def converse(script: Script) -> str:
         town=town,
         club=club,
     )
-    script.pending()
+    script.mark_unfinished()
     _fill(
         script,
         fields,
@@ -57,7 +57,7 @@ def converse(script: Script) -> str:
             label=changed.label.lower(),
             value=values[changed.label],
         )
-        script.pending()
+        script.mark_unfinished()
         if script.chance(0.6):
             script.report(
                 "{Changed|Corrected|I put that in}: $label $value.",
@@ -69,12 +69,12 @@ def converse(script: Script) -> str:
         return kind
     _file(script, kind, values)
     if script.outcome == "complete":
-        close(script)
+        write_closing(script)
     return kind
 
 
 def _entries(script: Script, possible: Sequence[Field]) -> list[Field]:
-    """The entries that an office asks for: all of them in a long conversation, most often three."""
+    """Returns the fields to ask for: all in a long conversation, otherwise two or three."""
     if script.size != "usual":
         return list(possible)
     count = script.rng.choice((2, 3, 3))
@@ -105,12 +105,12 @@ def _fill(script: Script, fields: Sequence[Field], values: dict[str, str], annou
             if script.chance(0.6)
             else "{Noted.|Got it.|Thank you!|Saved.|Good.|Thanks, that fits.}"
         )
-        script.pending()
+        script.mark_unfinished()
         doubtful = batch[0] if batch[0].wrong and script.chance(0.3) else None
         if doubtful:
             script.user("{$wrong|well, $wrong|I think $wrong}{.|?|}", wrong=doubtful.wrong)
             script.say(doubtful.complaint + "{.|, please.|: " + doubtful.ask + "?}")
-            script.pending()
+            script.mark_unfinished()
         extra = left.pop(0) if left and script.chance(0.25) else None
         given = [*batch, extra] if extra else batch
         joined = rng.choice((", ", "; ", "\n", " / ")).join(
@@ -140,7 +140,7 @@ def _file(script: Script, kind: str, values: dict[str, str]) -> None:
             "it?|If it is right I send it.}",
             table=_table(values),
         )
-        script.pending()
+        script.mark_unfinished()
         script.reply(
             "{yes|correct, send it|all right|that's right|looks fine, $name}{.|}",
             name=values.get("Name", ""),

@@ -1,4 +1,4 @@
-"""Names, places and references that several worlds share."""
+"""Random names, places and references that several domains use."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ TOWNS = ("Leeds", "Utrecht", "Galway", "Lyon", "Graz", "Porto", "Malmö", "Brno"
 
 
 def person(rng: Random) -> str:
-    """First and last name; now and then in another script."""
+    """Returns a first and a last name, in about 6% of draws a name in Chinese, Japanese or Korean script."""
     if rng.random() < 0.06:
         return rng.choice(_CJK)
     return f"{rng.choice(_FIRST)} {rng.choice(_LAST)}"
 
 
 def reference(rng: Random, length: int = 5) -> str:
-    """Capital letters and digits that are hard to misread."""
+    """Returns capital letters and digits, without those that are easily misread (0, 1, 5, I, L, O, S)."""
     return "".join(rng.choices("ABCDEFGHJKMNPQRTUVWXYZ2346789", k=length))
 
 
 def day(rng: Random) -> str:
-    """A day of the coming months as people write it, `12 May`."""
+    """Returns a day from April to November as people write it: `12 May`."""
     return f"{rng.randint(1, 28)} {rng.choice(MONTHS[3:11])}"

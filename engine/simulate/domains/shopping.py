@@ -1,4 +1,4 @@
-"""A web shop driven by short actions: search, click, add, buy."""
+"""Sample conversations in which an assistant shops for a user with short actions: search, click, add, buy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.simulate.domains.people import STREETS, TOWNS, person
-from engine.simulate.script import Doubt, Part, Script, close, opening, play
+from engine.simulate.script import (
+    Request,
+    Script,
+    SideQuestion,
+    write_closing,
+    write_opening,
+    write_requests,
+)
 
 _GOODS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str, tuple[int, int]]] = {
     "desk lamp": (
@@ -77,7 +84,7 @@ _ADJECTIVES = (
     *("able", "clear", "cork", "decaf", "ed", "fleece", "form", "free", "leather", "less"),
     *("merino", "proof", "roast", "slip", "stick", "thick", "trade", "vegan", "wool"),
 )
-"""How features end that stand before the thing; the others stand after it."""
+"""Endings of features that precede the noun (`insulated bottle`); the others follow it (`bottle with lid`)."""
 _BRANDS = (
     *("Aldano", "Brightholm", "Corvex", "Dunmere", "Elska", "Ferrow", "Mizuno-ya", "Nordlys"),
     *("Ottavio", "Pell&Co", "Quill", "Tøyen"),
@@ -98,7 +105,7 @@ class _Product:
 
 
 class _Shop:
-    """The catalogue as this conversation sees it, and the basket."""
+    """A shop with the products of one conversation, and the basket."""
 
     def __init__(self, script: Script) -> None:
         rng = script.rng
@@ -127,7 +134,7 @@ class _Shop:
             ]
         )
 
-    def item(self, thing: str) -> Part:
+    def item(self, thing: str) -> Request:
         script, rng, words = self.script, self.script.rng, self.script.words
         features, options, kind, (low, high) = _GOODS[thing]
         feature, option = rng.choice(features), rng.choice(options)
@@ -166,7 +173,7 @@ class _Shop:
             search()
             if not said_option or script.chance(0.2):
                 look(sold_out=False)
-            script.pending()
+            script.mark_unfinished()
             if not said_option:
                 script.say(
                     "{I found|There is|How about} the $title at $price. {Which $kind|It comes "
@@ -176,7 +183,7 @@ class _Shop:
                     kind=kind,
                     options=", ".join(options),
                 )
-                script.pending()
+                script.mark_unfinished()
                 script.reply(
                     "{$option|the $option one|$option, please|I'd take $option|$option I "
                     "think}{.|, if it's in stock.|}",
@@ -189,7 +196,7 @@ class _Shop:
                     title=best.title.split(",")[0],
                     price=f"${best.price:.2f}",
                 )
-                script.pending()
+                script.mark_unfinished()
                 script.reply(
                     "{Yes|yes, the $brand one|Take it|ok for that price|fine, under $cap is "
                     "what counts}{.|}",
@@ -243,16 +250,16 @@ class _Shop:
                     thing=thing,
                 )
 
-        want = words(
+        command = words(
             f"{{find|get|order|buy}} {{me |}}{phrase}"
             + ("{,| in| - in} $option{,|}" if said_option else "")
             + " {under|below|for less than|max|for at most} $cap dollars",
             option=option,
             cap=cap,
         )
-        return Part(want, f"the {thing}", run, fail, self.doubts)
+        return Request(command, f"the {thing}", run, fail, self.side_questions)
 
-    def checkout(self) -> Part:
+    def checkout(self) -> Request:
         script, words = self.script, self.script.words
 
         def run() -> None:
@@ -266,7 +273,7 @@ class _Shop:
                     address=self.address,
                     name=self.name,
                 )
-                script.pending()
+                script.mark_unfinished()
                 script.reply(
                     "{yes|Yes, that address|correct|that's right|yep, ring twice}{.|, $street.|}",
                     street=self.address.split(",")[0],
@@ -294,17 +301,17 @@ class _Shop:
                 "placed|nothing is ordered}{.|; the cart is still there.}"
             )
 
-        return Part(
+        return Request(
             words(
                 "{have it all sent|ship everything|send the lot} to $address", address=self.address
             ),
             "the {checkout|shipping|delivery}",
             run,
             fail,
-            self.doubts,
+            self.side_questions,
         )
 
-    def doubts(self) -> Sequence[Doubt]:
+    def side_questions(self) -> Sequence[SideQuestion]:
         words = self.script.words
         spent = sum(self.basket)
         return (
@@ -324,19 +331,19 @@ class _Shop:
 
 
 def converse(script: Script) -> str:
-    """Writes one conversation; returns the label of its goal."""
+    """Writes one conversation and returns its goal: one purchase, several, or an order by cart."""
     rng = script.rng
     shop = _Shop(script)
     most = 2 if shop.cart else 3
     count = most if script.size != "usual" else rng.choice((1, 1, 1, 2))
     things = rng.sample(sorted(_GOODS), count)
-    parts = [shop.item(thing) for thing in things]
+    requests = [shop.item(thing) for thing in things]
     if shop.cart:
-        parts.append(shop.checkout())
-    opening(script, [part.want for part in parts])
-    play(script, parts)
+        requests.append(shop.checkout())
+    write_opening(script, [request.command for request in requests])
+    write_requests(script, requests)
     if script.outcome == "complete":
-        close(script)
+        write_closing(script)
     return (
         "order by cart" if shop.cart else "buy " + ("one thing" if count == 1 else "several things")
     )

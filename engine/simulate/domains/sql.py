@@ -1,4 +1,4 @@
-"""Questions to a small database: every query is really run, on a SQLite database in memory."""
+"""Sample conversations with questions about a small database. Every query runs on a SQLite database in memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from engine.simulate.domains.people import TOWNS, person
-from engine.simulate.script import Doubt, Part, Script, close, opening, play
+from engine.simulate.script import (
+    Request,
+    Script,
+    SideQuestion,
+    write_closing,
+    write_opening,
+    write_requests,
+)
 
 Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """Words that make one shape of data: what happens between a house and people, and what is paid."""
+    """Names for a database with two tables: people (such as customers) and events (such as sales).
+
+    Attributes:
+        database: Name of the database.
+        events: Name of the table of events.
+        party, parties: Name of a person in it, and of the table of people.
+        amount: Name of the column with the amount paid at an event.
+        kinds: The values of its column `kind`.
+    """
 
     database: str
     events: str
@@ -39,7 +54,7 @@ _STYLES = ("tuples", "tuples", "table", "json")
 
 
 class _Database:
-    """One filled database and the assistant's way of asking it."""
+    """A database with random rows, and the format in which the assistant writes queries and sees results."""
 
     def __init__(self, script: Script, connection: sqlite3.Connection) -> None:
         rng = script.rng
@@ -74,7 +89,7 @@ class _Database:
         self.schema_shown = False
 
     def ask(self, query: str, note: str = "") -> list[Row]:
-        """Runs `query` before the reader's eyes; rows, empty after an error."""
+        """Runs a query, adds it with its result to the conversation, and returns the rows; [] after an error."""
         try:
             cursor = self.connection.execute(query)
             rows = [tuple(row) for row in cursor.fetchall()]
@@ -106,18 +121,18 @@ class _Database:
         )
 
     def explore(self) -> None:
-        """A look at the tables, as one takes before the first query."""
+        """Sometimes adds a query for the names of the tables, at most once and before the first request."""
         if not self.schema_shown and self.script.chance(0.1):
             self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")
         self.schema_shown = True
 
-    def stumble(self, query: str, right: str, wrong: str) -> None:
-        """Now and then the first try names a column that does not exist."""
+    def try_wrong_column(self, query: str, right: str, wrong: str) -> None:
+        """Sometimes adds a failed attempt at a query, with the column `wrong` instead of `right`."""
         if self.script.chance(0.1):
             self.ask(query.replace(right, wrong))
 
-    def lost(self, missing: str) -> None:
-        """What was asked for is not in the database."""
+    def report_missing_table(self, missing: str) -> None:
+        """Adds the failure of a request about a table that does not exist."""
         self.ask(f"SELECT COUNT(*) FROM {missing}")
         if self.script.chance(0.5):
             self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -129,18 +144,20 @@ class _Database:
             have=f"{self.schema.parties}, {self.schema.events}",
         )
 
-    def part(self, want: str, nudge: str, run: object, missing: str) -> Part:
+    def request(self, command: str, noun: str, run: object, missing: str) -> Request:
         assert callable(run)
-        return Part(want, nudge, run, lambda: self.lost(missing), self.doubts)
+        return Request(
+            command, noun, run, lambda: self.report_missing_table(missing), self.side_questions
+        )
 
-    def count(self) -> Part:
+    def count(self) -> Request:
         s, rng, words = self.schema, self.script.rng, self.script.words
         kind, month = rng.choice(s.kinds), rng.randint(1, 12)
         query = f"SELECT COUNT(*) FROM {s.events} WHERE kind = '{kind}' AND day >= '{month:02d}'"
 
         def run() -> None:
             self.explore()
-            self.stumble(query, "kind", "type")
+            self.try_wrong_column(query, "kind", "type")
             number = self.ask(query)[0][0]
             if self.script.chance(0.8):
                 self.script.report(
@@ -152,18 +169,18 @@ class _Database:
                     month=month,
                 )
 
-        want = words(
+        command = words(
             "{count|tell me how many|work out how many} $kind $events {there were|we had} "
             "{since|from} month $month {on|of 2025}",
             kind=kind,
             events=s.events,
             month=month,
         )
-        return self.part(
-            want, f"the {{{kind} count|number of {kind} ones}}", run, f"{s.events}_archive"
+        return self.request(
+            command, f"the {{{kind} count|number of {kind} ones}}", run, f"{s.events}_archive"
         )
 
-    def top(self) -> Part:
+    def top(self) -> Request:
         s, rng, words = self.schema, self.script.rng, self.script.words
         top = rng.choice((2, 3, 3))
         query = (
@@ -173,7 +190,7 @@ class _Database:
 
         def run() -> None:
             self.explore()
-            self.stumble(query, f"{s.party}_id", f"e.{s.party}")
+            self.try_wrong_column(query, f"{s.party}_id", f"e.{s.party}")
             rows = self.ask(query)
             if self.script.chance(0.5):
                 lines = "\n".join(
@@ -191,15 +208,15 @@ class _Database:
                     least=last[1],
                 )
 
-        want = words(
+        command = words(
             "{list|find|show me} the {top $top|$top biggest} $parties by {total|summed} $amount",
             top=top,
             parties=s.parties,
             amount=s.amount,
         )
-        return self.part(want, f"the {{top {top}|ranking}}", run, f"{s.parties}_2024")
+        return self.request(command, f"the {{top {top}|ranking}}", run, f"{s.parties}_2024")
 
-    def average(self) -> Part:
+    def average(self) -> Request:
         s, rng, words = self.schema, self.script.rng, self.script.words
         towns = self.connection.execute(f"SELECT DISTINCT town FROM {s.parties} ORDER BY town")
         town = rng.choice([row[0] for row in towns.fetchall()])
@@ -229,16 +246,16 @@ class _Database:
                     events=s.events,
                 )
 
-        want = words(
+        command = words(
             "{give me|get|compute} the {average|mean} $amount {for|of} {people|$parties} "
             "{from|in} $town",
             amount=s.amount,
             parties=s.parties,
             town=town,
         )
-        return self.part(want, f"{{the average|{town}}}", run, "regions")
+        return self.request(command, f"{{the average|{town}}}", run, "regions")
 
-    def update(self) -> Part:
+    def update(self) -> Request:
         s, rng, words = self.schema, self.script.rng, self.script.words
         number = rng.randint(1, 9)
         town = rng.choice(TOWNS)
@@ -252,7 +269,7 @@ class _Database:
                     n=number,
                     name=name,
                 )
-                self.script.pending()
+                self.script.mark_unfinished()
                 self.script.reply(
                     "{yes|go ahead|correct, that's the one|do it|yes, $name moved}{.|}", name=name
                 )
@@ -264,15 +281,15 @@ class _Database:
                     "{Row|Entry|Id} $n {now says|reads|is set to} $town.", n=number, town=town
                 )
 
-        want = words(
+        command = words(
             "{set|change|correct} the town of $party {number|id|no.} $n to $town",
             party=s.party,
             n=number,
             town=town,
         )
-        return self.part(want, "the {correction|update|town}", run, f"{s.parties}_log")
+        return self.request(command, "the {correction|update|town}", run, f"{s.parties}_log")
 
-    def dump(self) -> Part:
+    def dump(self) -> Request:
         s, rng = self.schema, self.script.rng
         limit = 50 if self.script.size == "huge" else rng.choice((2, 3))
         query = (
@@ -281,7 +298,7 @@ class _Database:
         )
 
         def run() -> None:
-            self.stumble(query, "kind", "type")
+            self.try_wrong_column(query, "kind", "type")
             rows = self.ask(query)
             if self.script.chance(0.6):
                 self.script.report(
@@ -291,14 +308,14 @@ class _Database:
                     who=rows[0][2],
                 )
 
-        want = self.script.words(
+        command = self.script.words(
             "{print|dump|show} the {last|latest|newest} $n $events with names",
             n=limit,
             events=s.events,
         )
-        return self.part(want, "the {listing|latest rows}", run, f"{s.events}_old")
+        return self.request(command, "the {listing|latest rows}", run, f"{s.events}_old")
 
-    def doubts(self) -> Sequence[Doubt]:
+    def side_questions(self) -> Sequence[SideQuestion]:
         s, words = self.schema, self.script.words
         total = self.connection.execute(f"SELECT COUNT(*) FROM {s.events}").fetchone()[0]
         first = self.connection.execute(f"SELECT MIN(day) FROM {s.events}").fetchone()[0]
@@ -319,7 +336,7 @@ class _Database:
 
 
 def converse(script: Script) -> str:
-    """Writes one conversation; returns the label of its goal."""
+    """Writes one conversation and returns its goal, the kind of its first request."""
     rng = script.rng
     with closing(sqlite3.connect(":memory:")) as connection:
         database = _Database(script, connection)
@@ -336,14 +353,14 @@ def converse(script: Script) -> str:
         chosen = rng.sample(sorted(makers), count)
         if script.size == "huge" and "list rows" not in chosen:
             chosen[0] = "list rows"
-        parts = [makers[kind]() for kind in chosen]
+        requests = [makers[kind]() for kind in chosen]
         preface = script.words(
             "{In the $db database:|It's about the $db db.|Working on $db.sqlite.||}",
             db=database.schema.database,
         )
-        opening(script, [part.want for part in parts], preface)
+        write_opening(script, [request.command for request in requests], preface)
         if script.chance(0.12):
-            script.pending()
+            script.mark_unfinished()
             script.say(
                 "{Is it okay to run queries|May I query the live copy|Do you want the queries "
                 "shown, or only results}?"
@@ -352,7 +369,7 @@ def converse(script: Script) -> str:
                 "{yes, read only please unless I say so|fine, it's a copy anyway|only what I "
                 "asked|both is ok|sure, the nightly copy}{.|}"
             )
-        play(script, parts)
+        write_requests(script, requests)
     if script.outcome == "complete":
-        close(script)
+        write_closing(script)
     return chosen[0]

@@ -1,10 +1,17 @@
-"""Work in a shell on a small tree of files that changes as commands change it."""
+"""Sample conversations in which an assistant works in a shell; the simulated files change as its commands say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.simulate.script import Doubt, Part, Script, close, opening, play
+from engine.simulate.script import (
+    Request,
+    Script,
+    SideQuestion,
+    write_closing,
+    write_opening,
+    write_requests,
+)
 
 _ROOTS = (
     "/srv/app",
@@ -24,7 +31,12 @@ _WORDS = (*("TODO", "timeout", "deprecated", "retry", "WARN", "checksum", "secre
 
 
 class _Machine:
-    """A tree of files: path under the root to size in bytes and lines."""
+    """A simulated machine.
+
+    Attributes:
+        files: Path under `root` -> (size in bytes, lines).
+        as_call: Whether commands are tool calls; otherwise the assistant writes them as text.
+    """
 
     def __init__(self, script: Script) -> None:
         rng = script.rng
@@ -48,15 +60,15 @@ class _Machine:
         else:
             self.script.act(f"{note}\n{command}".strip(), output)
 
-    def having(self, suffix: str) -> list[str]:
+    def paths_with(self, suffix: str) -> list[str]:
         return sorted(path for path in self.files if path.endswith("." + suffix))
 
     def suffix(self) -> str:
         present = sorted({path.rsplit(".", 1)[1] for path in self.files})
         return self.script.rng.choice(present)
 
-    def refused(self, command: str, what: str) -> None:
-        """The command is not allowed, nor with more force."""
+    def refuse(self, command: str, what: str) -> None:
+        """Adds the failure of a request: a command without permission, and perhaps the same with `sudo`."""
         self.run(command, f"{what}: Permission denied")
         if self.script.chance(0.5):
             self.run(f"sudo {command}", "sudo: a password is required")
@@ -67,11 +79,11 @@ class _Machine:
             what=what,
         )
 
-    def count(self) -> Part:
+    def count(self) -> Request:
         suffix, words = self.suffix(), self.script.words
 
         def run() -> None:
-            number = len(self.having(suffix))
+            number = len(self.paths_with(suffix))
             self.run(f'find {self.root} -name "*.{suffix}" | wc -l', str(number))
             if self.script.chance(0.7):
                 self.script.report(
@@ -82,7 +94,7 @@ class _Machine:
                     root=self.root,
                 )
 
-        return Part(
+        return Request(
             words(
                 "{count|tell me how many there are of} the .$suffix files under $root",
                 suffix=suffix,
@@ -90,11 +102,11 @@ class _Machine:
             ),
             f"the .{suffix} count",
             run,
-            lambda: self.refused(f'find {self.root} -name "*.{suffix}"', f"find: '{self.root}'"),
-            self.doubts,
+            lambda: self.refuse(f'find {self.root} -name "*.{suffix}"', f"find: '{self.root}'"),
+            self.side_questions,
         )
 
-    def largest(self) -> Part:
+    def largest(self) -> Request:
         words, top = self.script.words, self.script.rng.choice((2, 3))
 
         def run() -> None:
@@ -110,7 +122,7 @@ class _Machine:
                     size=f"{self.files[ranked[0]][0]:,}",
                 )
 
-        return Part(
+        return Request(
             words(
                 "{show|list|find} the $top {largest|biggest} files in $root",
                 top=top,
@@ -118,11 +130,11 @@ class _Machine:
             ),
             "the {largest files|big ones}",
             run,
-            lambda: self.refused(f"du -a {self.root}", f"du: cannot read directory '{self.root}'"),
-            self.doubts,
+            lambda: self.refuse(f"du -a {self.root}", f"du: cannot read directory '{self.root}'"),
+            self.side_questions,
         )
 
-    def search(self) -> Part:
+    def search(self) -> Request:
         word, words = self.script.rng.choice(_WORDS), self.script.words
 
         def run() -> None:
@@ -149,7 +161,7 @@ class _Machine:
                 lines=len(hits),
             )
 
-        return Part(
+        return Request(
             words(
                 "{search|grep|look} for '$word' in $root{ and say in how many files it is|, "
                 "how many files have it|}",
@@ -158,11 +170,11 @@ class _Machine:
             ),
             f"the {word} search",
             run,
-            lambda: self.refused(f"grep -rnw {word} {self.root}", f"grep: {self.root}"),
-            self.doubts,
+            lambda: self.refuse(f"grep -rnw {word} {self.root}", f"grep: {self.root}"),
+            self.side_questions,
         )
 
-    def pack(self) -> Part:
+    def pack(self) -> Request:
         rng, words = self.script.rng, self.script.words
         folder = rng.choice(sorted({path.split("/")[0] for path in self.files}))
         archive = f"/tmp/{folder}{rng.randint(1, 9)}.tgz"
@@ -181,7 +193,7 @@ class _Machine:
                     n=len(inside),
                 )
 
-        return Part(
+        return Request(
             words(
                 "{pack|archive|tar up} the folder $folder {into|as} $archive",
                 folder=folder,
@@ -189,17 +201,17 @@ class _Machine:
             ),
             "the {archive|tarball|packing}",
             run,
-            lambda: self.refused(f"tar czf {archive} -C {self.root} {folder}", f"tar: {folder}"),
-            self.doubts,
+            lambda: self.refuse(f"tar czf {archive} -C {self.root} {folder}", f"tar: {folder}"),
+            self.side_questions,
         )
 
-    def rename(self) -> Part:
+    def move(self) -> Request:
         rng, words = self.script.rng, self.script.words
         suffix = self.suffix()
         target = rng.choice(("old", "archive", "to_check", "keep"))
 
         def run() -> None:
-            moved = self.having(suffix)
+            moved = self.paths_with(suffix)
             if self.script.chance(0.5):
                 self.script.say(
                     "{That concerns|It would move|This moves} $n of the files{, $first among "
@@ -207,7 +219,7 @@ class _Machine:
                     n=len(moved),
                     first=moved[0],
                 )
-                self.script.pending()
+                self.script.mark_unfinished()
                 self.script.reply("{yes|go on|y|please do|sure, they are all old}{.|}")
             folder = f"{self.root}/{target}"
             find = f'find {self.root} -name "*.{suffix}" -exec mv -t {folder} {{}} +'
@@ -224,7 +236,7 @@ class _Machine:
                     target=f"{self.root}/{target}",
                 )
 
-        return Part(
+        return Request(
             words(
                 "move {all|every one of} the .$suffix files {to|into} $root/$target",
                 suffix=suffix,
@@ -233,15 +245,15 @@ class _Machine:
             ),
             f"the {{moving|.{suffix} files}}",
             run,
-            lambda: self.refused(
+            lambda: self.refuse(
                 f"mkdir -p {self.root}/{target}",
                 f"mkdir: cannot create directory '{self.root}/{target}'",
             ),
-            self.doubts,
+            self.side_questions,
         )
 
-    def trace(self) -> Part:
-        """The log of a service; where much is printed, one of its lines is very long."""
+    def read_log(self) -> Request:
+        """Returns the request for the log of a service. In a long or huge conversation one line of it is very long."""
         rng, words = self.script.rng, self.script.words
         lines = {"usual": rng.choice((3, 4, 5)), "long": 8, "huge": 60}[self.script.size]
         total = lines + (self.script.size != "usual")
@@ -262,7 +274,7 @@ class _Machine:
                 n=warned,
             )
 
-        return Part(
+        return Request(
             words(
                 "{print|show} the last $n log lines of $unit and count the WARN ones",
                 n=total,
@@ -270,11 +282,11 @@ class _Machine:
             ),
             "the {log|log lines|journal}",
             run,
-            lambda: self.refused(f"journalctl -u {unit}", "No journal files were opened"),
-            self.doubts,
+            lambda: self.refuse(f"journalctl -u {unit}", "No journal files were opened"),
+            self.side_questions,
         )
 
-    def doubts(self) -> Sequence[Doubt]:
+    def side_questions(self) -> Sequence[SideQuestion]:
         words = self.script.words
         total = sum(size for size, _ in self.files.values())
         return (
@@ -290,7 +302,7 @@ class _Machine:
 
 
 def converse(script: Script) -> str:
-    """Writes one conversation; returns the label of its goal."""
+    """Writes one conversation and returns its goal, the kind of its first request."""
     rng = script.rng
     machine = _Machine(script)
     makers = {
@@ -298,8 +310,8 @@ def converse(script: Script) -> str:
         "largest files": machine.largest,
         "search text": machine.search,
         "pack folder": machine.pack,
-        "move files": machine.rename,
-        "read log": machine.trace,
+        "move files": machine.move,
+        "read log": machine.read_log,
     }
     count = {"usual": rng.choice((1, 1, 2)), "long": 4, "huge": 2}[script.size]
     if script.outcome == "broken_off":
@@ -307,10 +319,10 @@ def converse(script: Script) -> str:
     chosen = rng.sample(sorted(makers), count)
     if script.size == "huge" and "read log" not in chosen:
         chosen[0] = "read log"
-    parts = [makers[kind]() for kind in chosen]
-    opening(script, [part.want for part in parts])
+    requests = [makers[kind]() for kind in chosen]
+    write_opening(script, [request.command for request in requests])
     if script.chance(0.12):
-        script.pending()
+        script.mark_unfinished()
         script.say(
             "{Anything I must not touch|Am I allowed to write there|Is this machine in production}?"
         )
@@ -318,7 +330,7 @@ def converse(script: Script) -> str:
             "{no, it's a copy|only what I listed|don't delete anything|be careful with "
             "backup|nope, my own box}{.|}"
         )
-    play(script, parts)
+    write_requests(script, requests)
     if script.outcome == "complete":
-        close(script)
+        write_closing(script)
     return chosen[0]

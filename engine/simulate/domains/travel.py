@@ -1,11 +1,11 @@
-"""Changes to bookings with an airline: an agent with tools and a policy."""
+"""Sample conversations with an airline's agent, which changes bookings with tools and under a policy."""
 
 from __future__ import annotations
 
 from engine.conversation import Message
 from engine.simulate.domains.people import day, reference
 from engine.simulate.domains.trip import TIMES, Trip
-from engine.simulate.script import Part, Script, close, opening, play
+from engine.simulate.script import Request, Script, write_closing, write_opening, write_requests
 
 POLICY = """# Northlight Airways, booking assistant
 
@@ -18,15 +18,15 @@ _STOP = "###STOP###"
 
 
 class _Requests(Trip):
-    """What the traveller may ask for."""
+    """The requests that a traveller may have."""
 
-    def rebook(self) -> Part:
+    def rebook(self) -> Request:
         script, rng = self.script, self.script.rng
         old_date, wanted, route = self.date, day(rng), f"{self.origin}-{self.target}"
         daypart = rng.choice(("morning", "evening", "early flight", "afternoon"))
 
         def run() -> None:
-            self.open()
+            self.look_up()
             options = [
                 (f"NL{rng.randint(11, 98)}", time, rng.randint(1, 12) * 5)
                 for time in sorted(rng.sample(TIMES, 2))
@@ -34,7 +34,7 @@ class _Requests(Trip):
             found = [f"{no} {time} +{fee}" for no, time, fee in options]
             script.call("search_flights", {"route": route, "date": wanted}, {"options": found})
             no, time, fee = options[0 if daypart in ("morning", "early flight") else -1]
-            self.approve(
+            self.ask_approval(
                 "{On|For} $date {I see|there is|I have} $no at $dep, $fee EUR more. {Do you want "
                 "it|Does that suit you|Shall I take that one}?",
                 "{Yes|I take it|Give me that|Fine|please}{, the $dep one.|, "
@@ -63,7 +63,7 @@ class _Requests(Trip):
             )
 
         def fail() -> None:
-            self.open()
+            self.look_up()
             script.call("search_flights", {"route": route, "date": wanted}, {"options": []})
             script.say(
                 "{There is nothing left|No flight has a seat|Everything is sold out} from $org "
@@ -76,7 +76,7 @@ class _Requests(Trip):
                 no=self.flight,
             )
 
-        return Part(
+        return Request(
             script.words(
                 "{move|change|shift} my flight {from|on} $old to $new{, ideally in the $part|, "
                 "$part if possible|}",
@@ -87,17 +87,17 @@ class _Requests(Trip):
             "the {new date|other flight|date change|rebooking}",
             run,
             fail,
-            self.doubts,
+            self.side_questions,
         )
 
-    def bag(self) -> Part:
+    def bag(self) -> Request:
         script, rng = self.script, self.script.rng
         kilos, cost = rng.choice(((20, 35), (23, 40), (32, 65)))
         thing = rng.choice(("suitcase", "bag", "box with samples", "pair of skis", "pushchair"))
 
         def run() -> None:
-            self.open()
-            self.approve(
+            self.look_up()
+            self.ask_approval(
                 "{A bag of up to|Checked luggage up to|One piece up to} $kilos kg {is|costs|would "
                 "be} $cost EUR{ on this route|}. {Shall I add it?|May I charge that to the "
                 "card on file?|I need your okay for that.}",
@@ -124,7 +124,7 @@ class _Requests(Trip):
                 )
 
         def fail() -> None:
-            self.open()
+            self.look_up()
             script.call(
                 "add_bag",
                 {"booking": self.code, "kg": kilos},
@@ -136,23 +136,23 @@ class _Requests(Trip):
                 no=self.flight,
             )
 
-        return Part(
+        return Request(
             script.words(
                 "{add|book|put in} {one|a|an extra} $thing of $kg kg", thing=thing, kg=kilos
             ),
             f"the {thing}",
             run,
             fail,
-            self.doubts,
+            self.side_questions,
         )
 
-    def seats(self) -> Part:
+    def seats(self) -> Request:
         script, rng = self.script, self.script.rng
         kind = rng.choice(("window", "aisle"))
         seat = f"{rng.randint(4, 31)}{rng.choice('AF' if kind == 'window' else 'CD')}"
 
         def run() -> None:
-            self.open()
+            self.look_up()
             script.call(
                 "assign_seat",
                 {"booking": self.code, "prefer": kind},
@@ -167,7 +167,7 @@ class _Requests(Trip):
             )
 
         def fail() -> None:
-            self.open()
+            self.look_up()
             script.call(
                 "assign_seat",
                 {"booking": self.code, "prefer": kind},
@@ -181,17 +181,17 @@ class _Requests(Trip):
                 seat=self.seat,
             )
 
-        return Part(
+        return Request(
             script.words(
                 "{get|give|find} me $kind seat", kind=f"{'an' if kind == 'aisle' else 'a'} {kind}"
             ),
             f"the {kind} seat",
             run,
             fail,
-            self.doubts,
+            self.side_questions,
         )
 
-    def refund(self) -> Part:
+    def refund(self) -> Request:
         script, rng = self.script, self.script.rng
         code, paid = reference(rng), rng.randint(80, 390)
         back = paid if rng.random() < 0.5 else paid - 60
@@ -203,7 +203,7 @@ class _Requests(Trip):
                 {"booking": code},
                 {"fare": fare, "paid": paid},
             )
-            self.approve(
+            self.ask_approval(
                 "{Booking|Number} $code is {on a $fare fare|$fare}, {so you would get|which "
                 "gives you|that is} $back of $paid EUR back. {Cancel it?|Do I cancel?|Please "
                 "confirm that I should cancel.}",
@@ -236,7 +236,7 @@ class _Requests(Trip):
                 paid=paid,
             )
 
-        return Part(
+        return Request(
             script.words(
                 "cancel {booking|the booking|my trip|the trip} $code{ and get the money back| for "
                 "a refund|}",
@@ -245,16 +245,16 @@ class _Requests(Trip):
             f"the refund for {code}",
             run,
             fail,
-            self.doubts,
+            self.side_questions,
         )
 
-    def receipt(self) -> Part:
+    def receipt(self) -> Request:
         script = self.script
         user = script.rng.choice(("office", "travel", "me", "konto", "billing"))
         mail = f"{user}{script.rng.randint(3, 9)}@example.org"
 
         def run() -> None:
-            self.open()
+            self.look_up()
             script.call(
                 "send_receipt",
                 {"booking": self.code, "to": mail},
@@ -269,7 +269,7 @@ class _Requests(Trip):
                 )
 
         def fail() -> None:
-            self.open()
+            self.look_up()
             script.call(
                 "send_receipt",
                 {"booking": self.code, "to": mail},
@@ -281,17 +281,17 @@ class _Requests(Trip):
                 mail=mail,
             )
 
-        return Part(
+        return Request(
             script.words("{mail|send} {the receipt|an invoice|a receipt} to $mail", mail=mail),
             "the {receipt|invoice}",
             run,
             fail,
-            self.doubts,
+            self.side_questions,
         )
 
 
 def converse(script: Script) -> str:
-    """Writes one conversation; returns the label of its goal."""
+    """Writes one conversation and returns its goal, the kind of its first request."""
     rng = script.rng
     trip = _Requests(script)
     script.system(POLICY)
@@ -308,20 +308,22 @@ def converse(script: Script) -> str:
         "receipt": trip.receipt,
     }
     count = 4 if script.size != "usual" else 1
-    # A receipt is asked for twice as often as anything else.
+    # `receipt` is in the list twice, so it is drawn twice as often as any other request.
     chosen = list(dict.fromkeys(rng.sample([*sorted(makers), "receipt"], count)))
     if "receipt" in chosen:
         chosen.remove("receipt")
         chosen.append("receipt")
-    parts = [makers[kind]() for kind in chosen]
+    requests = [makers[kind]() for kind in chosen]
     known = script.chance(0.75)
     preface = script.words(
         "{My booking is|Booking|About} $code{, name $name|}.", code=trip.code, name=trip.name
     )
     own = chosen != ["refund"]
-    opening(script, [part.want for part in parts], preface if known and own else "")
+    write_opening(
+        script, [request.command for request in requests], preface if known and own else ""
+    )
     if own and not known:
-        script.pending()
+        script.mark_unfinished()
         script.say(
             "{I can help with that|Sure|Let me look}{.|:} {What is|Please tell me|I need} your "
             "booking {code|reference} {and the name on it|and last name}{.|?}"
@@ -331,9 +333,9 @@ def converse(script: Script) -> str:
             code=trip.code,
             name=trip.name,
         )
-    play(script, parts)
+    write_requests(script, requests)
     if script.outcome == "complete":
-        close(script)
+        write_closing(script)
     last = script.messages[-1]
     if script.outcome != "broken_off" and last.role == "user" and script.chance(0.9):
         script.messages[-1] = Message("user", f"{last.content} {_STOP}")

@@ -1,4 +1,4 @@
-"""A traveller's booking as an airline keeps it, and what is said about it."""
+"""The booking of a traveller in the `travel` domain: its data, its look-up, and questions about it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.simulate.domains.people import day, person, reference
-from engine.simulate.script import Doubt, Script
+from engine.simulate.script import Script, SideQuestion
 
 _AIRPORTS = ("DUB", "LIS", "OSL", "VIE", "PRG", "AMS", "ATH", "HEL", "BCN", "KRK", "EDI", "ZAG")
 TIMES = ("06:25", "07:40", "09:15", "11:50", "13:05", "15:30", "17:45", "19:20", "21:10")
 
 
 class Trip:
-    """One traveller with one or two bookings."""
+    """A traveller and one booking."""
 
     def __init__(self, script: Script) -> None:
         rng = script.rng
@@ -31,7 +31,7 @@ class Trip:
         self.looked_up = False
 
     def record(self) -> dict[str, Any]:
-        """The booking as the airline's system shows it."""
+        """Returns the booking as the result of the tool `get_booking`."""
         return {
             "fare": self.fare,
             "flight": f"{self.flight} {self.origin}-{self.target} {self.date} {self.time}",
@@ -39,21 +39,21 @@ class Trip:
             "paid": self.price + self.spent,
         }
 
-    def open(self) -> None:
-        """Looks the booking up before anything is said about it."""
+    def look_up(self) -> None:
+        """Adds the tool call that looks the booking up, unless there is one already."""
         if not self.looked_up:
             self.looked_up = True
             self.script.call("get_booking", {"booking": self.code}, self.record())
-            self.script.pending()
+            self.script.mark_unfinished()
 
-    def approve(self, template: str, yes: str, **values: object) -> None:
-        """Names the price and waits for the yes the policy asks for."""
+    def ask_approval(self, template: str, yes: str, **values: object) -> None:
+        """Adds the price and the user's approval, which the policy asks for before a change that costs money."""
         self.script.say(template, **values)
-        self.script.pending()
+        self.script.mark_unfinished()
         self.script.reply(yes, **values)
 
-    def doubts(self) -> Sequence[Doubt]:
-        """What may be asked about the booking once it is open."""
+    def side_questions(self) -> Sequence[SideQuestion]:
+        """Returns questions about the booking and their answers; () before it was looked up."""
         if not self.looked_up:
             return ()
         words = self.script.words

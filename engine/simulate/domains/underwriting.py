@@ -1,4 +1,4 @@
-"""An insurance underwriter who asks an assistant with guidelines, account data and a rater."""
+"""Sample conversations of an insurance underwriter with an assistant that has account data, guidelines and rates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.simulate.domains.people import TOWNS, reference
-from engine.simulate.script import Doubt, Part, Script, close, opening, play
+from engine.simulate.script import (
+    Request,
+    Script,
+    SideQuestion,
+    write_closing,
+    write_opening,
+    write_requests,
+)
 
 POLICY = """You assist the underwriters of Granite & Vale Mutual.
 Use the tools for every fact and rule; never answer from memory.
@@ -25,6 +32,7 @@ _CLASSES: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {
     "electrical wholesaler": ("5063", "wholesale", ("in", "in", "in", "refer")),
     "software consultancy": ("7371", "services", ("in", "in", "refer", "in")),
 }
+"""Kind of business -> (industry code, sector, appetite for each of `_LINES`: accepted, declined or to be referred)."""
 _LINES = ("property", "gl", "cyber", "auto")
 _LIMITS = {
     "property": ("2M", "5k"),
@@ -32,8 +40,9 @@ _LIMITS = {
     "cyber": ("500k", "10k"),
     "auto": ("750k", "1k"),
 }
+"""Line of insurance -> (standard limit, deductible)."""
 _RATES = {"property": 2100, "gl": 1600, "cyber": 900}
-"""Premium for each million of the base: the insured value for property, else the revenue."""
+"""Premium for each million of the insured value (property) or of the revenue (the other lines of insurance)."""
 
 _NAMES = (
     "Harlow",
@@ -50,7 +59,7 @@ _NAMES = (
 
 
 class _Account:
-    """One firm that asks for cover."""
+    """A firm that applies for insurance."""
 
     def __init__(self, script: Script) -> None:
         rng = script.rng
@@ -82,17 +91,17 @@ class _Account:
             "built": self.built,
         }
 
-    def open(self) -> None:
+    def look_up(self) -> None:
         if not self.looked_up:
             self.looked_up = True
             self.script.call("get_account", {"account": self.id}, self.record())
 
-    def size(self) -> Part:
+    def size(self) -> Request:
         script = self.script
         small = self.employees < 60 and self.revenue < 8
 
         def run() -> None:
-            self.open()
+            self.look_up()
             script.report(
                 "{With|At|Given} $n employees and {revenue of|a turnover of} $rev, $name "
                 "{$verdict small business|$verdict a small business by our definition}.",
@@ -102,21 +111,21 @@ class _Account:
                 verdict="is" if small else "is not",
             )
 
-        return Part(
+        return Request(
             "{tell me|check} {whether|if} {they count|it counts|this counts} as small business",
             "the small business {question|check}",
             run,
-            lambda: self.missing("employee count"),
-            self.doubts,
+            lambda: self.report_missing_field("employee count"),
+            self.side_questions,
         )
 
-    def line(self) -> Part:
+    def line(self) -> Request:
         script = self.script
         line = script.rng.choice(_LINES)
         verdict = self.appetite[line]
 
         def run() -> None:
-            self.open()
+            self.look_up()
             script.call(
                 "appetite",
                 {"class": self.code, "line": line},
@@ -136,7 +145,7 @@ class _Account:
                 sector=self.sector,
             )
 
-        return Part(
+        return Request(
             script.words(
                 "{look up|check|tell me} {whether|if} $line is in appetite{ for them| for $firm|}",
                 line=line,
@@ -144,11 +153,11 @@ class _Account:
             ),
             f"{line} appetite",
             run,
-            lambda: self.down("appetite", {"class": self.code, "line": line}),
-            self.doubts,
+            lambda: self.report_timeout("appetite", {"class": self.code, "line": line}),
+            self.side_questions,
         )
 
-    def limits(self) -> Part:
+    def limits(self) -> Request:
         script = self.script
         line = script.rng.choice(_LINES)
         limit, deductible = _LIMITS[line]
@@ -167,7 +176,7 @@ class _Account:
                 ded=deductible,
             )
 
-        return Part(
+        return Request(
             script.words(
                 "{give me|find} the {limit and deductible|maximum limit and the "
                 "deductible|limits} for $line",
@@ -175,25 +184,25 @@ class _Account:
             ),
             f"{line} limits",
             run,
-            lambda: self.down("limits", {"line": line}),
-            self.doubts,
+            lambda: self.report_timeout("limits", {"line": line}),
+            self.side_questions,
         )
 
-    def premium(self) -> Part:
+    def premium(self) -> Request:
         script = self.script
         line = script.rng.choice(sorted(_RATES))
         base = self.insured if line == "property" else self.revenue
         premium = round(base * _RATES[line])
 
         def run() -> None:
-            self.open()
+            self.look_up()
             if script.chance(0.2):
                 script.say(
                     "{Which effective date|From what date|What inception} {should I rate|do "
                     "you want|shall I use} for $line?",
                     line=line,
                 )
-                script.pending()
+                script.mark_unfinished()
                 script.reply(
                     "{1 May|June 1st|the fifteenth of April|1.7.|start of next quarter}{, "
                     "please.|.| as always.|}"
@@ -211,17 +220,17 @@ class _Account:
                 base=base,
             )
 
-        return Part(
+        return Request(
             script.words(
                 "{rate|price|get me a premium for} {the|their|} $line{ cover| annually|}", line=line
             ),
             f"the {line} premium",
             run,
-            lambda: self.down("rate", {"account": self.id, "line": line}),
-            self.doubts,
+            lambda: self.report_timeout("rate", {"account": self.id, "line": line}),
+            self.side_questions,
         )
 
-    def history(self) -> Part:
+    def history(self) -> Request:
         script = self.script
         total = sum(int(str(loss["paid_k"])) for loss in self.losses)
 
@@ -255,15 +264,16 @@ class _Account:
                     year=self.losses[-1]["year"],
                 )
 
-        return Part(
+        return Request(
             "{pull|show me|summarise} the {loss runs|claims history|losses of the last years}",
             "the {loss runs|losses|claims}",
             run,
-            lambda: self.down("loss_runs", {"account": self.id}),
-            self.doubts,
+            lambda: self.report_timeout("loss_runs", {"account": self.id}),
+            self.side_questions,
         )
 
-    def missing(self, what: str) -> None:
+    def report_missing_field(self, what: str) -> None:
+        """Adds the failure of a request for which the account record lacks a field."""
         self.script.call(
             "get_account",
             {"account": self.id},
@@ -283,7 +293,8 @@ class _Account:
             "{Then it stays open|Without it I can't go on|Then I have to leave it}{.|, I'm afraid.}"
         )
 
-    def down(self, tool: str, arguments: dict[str, Any]) -> None:
+    def report_timeout(self, tool: str, arguments: dict[str, Any]) -> None:
+        """Adds the failure of a request for which a tool does not answer."""
         code = reference(self.script.rng, 4)
         answer = {"error": "timeout", "trace": code}
         self.script.call(tool, arguments, answer)
@@ -296,7 +307,7 @@ class _Account:
             code=code,
         )
 
-    def doubts(self) -> Sequence[Doubt]:
+    def side_questions(self) -> Sequence[SideQuestion]:
         if not self.looked_up:
             return ()
         words = self.script.words
@@ -318,7 +329,7 @@ class _Account:
 
 
 def converse(script: Script) -> str:
-    """Writes one conversation; returns the label of its goal."""
+    """Writes one conversation and returns its goal, the kind of its first request."""
     rng = script.rng
     account = _Account(script)
     script.system(POLICY)
@@ -333,7 +344,7 @@ def converse(script: Script) -> str:
     if script.outcome == "broken_off":
         count = max(count, 2)
     chosen = rng.sample(sorted(makers), count)
-    parts = [makers[kind]() for kind in chosen]
+    requests = [makers[kind]() for kind in chosen]
     named = script.chance(0.75)
     preface = script.words(
         "{Submission|New account|Working on|Have} $name{, $firm in $town|}{ ($id)|, $id}.",
@@ -345,9 +356,9 @@ def converse(script: Script) -> str:
     vague = script.words(
         "{I have|There is|Got} $firm {in|from} $town.", firm=account.firm, town=account.town
     )
-    opening(script, [part.want for part in parts], preface if named else vague)
+    write_opening(script, [request.command for request in requests], preface if named else vague)
     if not named:
-        script.pending()
+        script.mark_unfinished()
         script.say(
             "{What is the account number?|Please give me the account id.|Do you have the GV "
             "number of the submission?|I need the account number for that.}"
@@ -355,7 +366,7 @@ def converse(script: Script) -> str:
         script.reply(
             "{$id|it's $id|should be $id|$id, $name}{.|}", id=account.id, name=account.name
         )
-    play(script, parts)
+    write_requests(script, requests)
     if script.outcome == "complete":
-        close(script)
+        write_closing(script)
     return chosen[0]
