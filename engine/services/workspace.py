@@ -12,17 +12,13 @@ from engine.events import DataChanged, Event, Listener
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
 from engine.services.exports import ExportFiles
-from engine.services.goals.run_stages import GOAL_STAGES, GoalModels, GoalStages
+from engine.services.goals.run_stages import GOAL_STAGES, GoalStages
 from engine.services.goals.service import GoalService
 from engine.services.jobs import JobService
-from engine.services.models.adding import add_file
 from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
+from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
-from engine.services.models.tuning import ModelTuning
 from engine.services.network import NetworkService
-from engine.services.prompts import ProjectPrompts
-from engine.services.run_requests import ModelRequest
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.services import ProjectInfo, Services
 from engine.services.simulation.service import SimulationService
@@ -68,44 +64,23 @@ class Workspace:
         self.catalog = Catalog(folders.data_dir(), folders.cache_dir())
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
         self.network = NetworkService(self.project)
-        self.prompts = ProjectPrompts(self.project)
         self.endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
-        self.models_in_use = ModelsInUse(self.project, self.catalog, self.endpoints)
         self.process = RoutedProcess(folders.log_dir() / "model.log", self.endpoints.connect)
-        self.tuning = ModelTuning(self.project, self.process, self.catalog)
-        self.scoring_runs = ScoringRuns(
-            self.project,
-            self.process,
-            self.catalog,
-            self.prompts,
-            self.endpoints,
-            self.models_in_use,
-            self.tuning,
-        )
-        self.tree_runs = TreeRuns(
-            self.project,
-            self.process,
-            self.catalog,
-            self.endpoints,
-            self.models_in_use,
-            self.tuning,
-        )
+        self._setup = RunSetup(self.project, self.process, self.catalog, self.endpoints)
+        self.prompts, self.models_in_use = self._setup.prompts, self._setup.models
+        self.scoring_runs = ScoringRuns(self._setup)
+        self.tree_runs = TreeRuns(self._setup)
         self.merge_queue_cache = MergeQueueCache(
             self.project, DecisionLog(self.project), folders.cache_dir() / "neighbours"
         )
         self.training = TrainingService(self.project, self.catalog)
-        self.models = ModelService(
-            self.catalog,
-            self.models_in_use,
-            folders.config_dir(),
-            lambda path: add_file(self.catalog, path, None, lambda _: None).name,
-            lambda entry: self.runner.start([self.tuning.stage(entry)]),
-            self._tell("model"),
-        )
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
+        )
+        self.models = ModelService(
+            self._setup, self.runner, folders.config_dir(), self._tell("model")
         )
 
     def __enter__(self) -> Workspace:
@@ -155,37 +130,11 @@ class Workspace:
 
     def goal_stages(self) -> GoalStages:
         """The stages of goal runs, made for this project."""
-        return GoalStages(
-            self.project,
-            self.process,
-            self.catalog,
-            self.merge_queue_cache,
-            GoalModels(
-                prompt=self.prompts.prompt,
-                resolve=lambda name: self.models_in_use.resolve(ModelRequest("goals", name)),
-                tuning=self.tuning.before,
-                check_writing=self.endpoints.check_writing,
-                check_reading=self.endpoints.check_reading,
-                key_for=self.endpoints.key_for,
-            ),
-        )
+        return GoalStages(self._setup, self.merge_queue_cache)
 
     def simulations(self) -> ProjectSimulations:
         """The simulations of this project."""
-        return ProjectSimulations(
-            self.project,
-            self.process,
-            self.prompts,
-            self.endpoints,
-            self.models_in_use,
-            self.tuning,
-        )
-
-    def _models_for_simulation(self) -> list[str]:
-        """Names of all models; the one that the project uses for simulations is first."""
-        names = [entry.name for entry in self.catalog.entries()]
-        names += [entry.name for entry in self.endpoints.book.entries()]
-        return list(dict.fromkeys([self.models_in_use.for_work(None, "simulation"), *names]))
+        return ProjectSimulations(self._setup)
 
     # Screens
 
@@ -204,21 +153,11 @@ class Workspace:
                 self.project, self.process, self.tree_runs, self.runner, self._tell("tree")
             ),
             goals=GoalService(
-                self.project,
-                self.goal_stages(),
-                self.runner.start,
-                self.runner.active,
-                self._tell("goal_decision"),
+                self.project, self.goal_stages(), self.runner, self._tell("goal_decision")
             ),
             training=self.training,
             network=self.network,
             models=self.models,
             validation=ValidationService(self.project, self.catalog),
-            simulations=SimulationService(
-                self.project,
-                self.simulations(),
-                self.runner.start,
-                self.runner.active,
-                self._models_for_simulation,
-            ),
+            simulations=SimulationService(self.project, self.simulations(), self.runner),
         )

@@ -10,10 +10,9 @@ from typing import Any
 
 from engine.conversation import without_surrogates
 from engine.errors import RequestRefused
-from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, Completion, Role
 from engine.simulate.play import FailedCall
-from engine.stages.model_work import ModelWork
+from engine.stages.model_work import ModelWork, RunModel
 from engine.store import plays, runs
 from engine.store.project import Project
 from engine.worker.client import ModelProcess, OnProgress
@@ -34,11 +33,11 @@ class Answering:
         self,
         project: Project,
         process: ModelProcess,
-        choose: Mapping[Role, Callable[[], RunnableModel]],
+        models: Mapping[Role, RunModel],
     ) -> None:
-        """Loads nothing yet; `choose` returns the model of each role and is called when the stage begins."""
+        """Loads nothing yet."""
         self._project = project
-        self._roles = {role: ModelWork(process, chosen) for role, chosen in choose.items()}
+        self._roles = {role: ModelWork(process, model) for role, model in models.items()}
         self._loaded: set[int] = set()
         self.asked = self.known = 0
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from engine.jobs.contract import Progress, config_hash
-from engine.model.catalog import RunnableModel
-from engine.stages.model_work import ModelWork
+from engine.stages.model_work import ModelWork, RunModel
 from engine.store import runs
 from engine.store.project import Project
 from engine.worker.client import ModelProcess, OnProgress
@@ -27,12 +26,9 @@ class ModelStage(ABC):
     unit: ClassVar[str] = "conversations"
     lane: ClassVar[Literal["model", "cpu"]] = "model"
 
-    def __init__(
-        self, project: Project, process: ModelProcess, choose: Callable[[], RunnableModel]
-    ) -> None:
-        """Prepares a run; `choose` returns the model and is called when the stage starts."""
+    def __init__(self, project: Project, process: ModelProcess, model: RunModel) -> None:
         self._project = project
-        self._work = ModelWork(process, choose)
+        self._work = ModelWork(process, model)
 
     @property
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -11,10 +11,9 @@ from typing import Any, cast
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
-from engine.model.catalog import RunnableModel
 from engine.records.trees import TreeRow
 from engine.stages.block_stage import ModelStage
-from engine.stages.model_work import Live
+from engine.stages.model_work import Live, RunModel
 from engine.stages.trees import ANSWER_KEYS, tree_row
 from engine.store import conversations, runs, trees
 from engine.store.project import Project
@@ -52,18 +51,18 @@ class GrowOnStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        choose: Callable[[], RunnableModel],
+        model: RunModel,
         row: TreeRow,
         below: Below | None = None,
     ) -> None:
         """Prepares a run.
 
         Args:
-            choose: Returns the model that the tree was grown with.
+            model: The model that the tree was grown with.
             row: The stored tree.
             below: Where to grow; None grows everywhere, to the tree's own alpha.
         """
-        super().__init__(project, process, choose)
+        super().__init__(project, process, model)
         self._row, self._below = row, below
         self._read = 0
 

@@ -20,9 +20,9 @@ from engine.goals.questions.questions import (
     read_label,
 )
 from engine.jobs.contract import Progress
-from engine.model.catalog import RunnableModel
 from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
+from engine.stages.model_work import RunModel
 from engine.store import clusterings
 from engine.store.clusterings import LabelEntry, StoredCluster, StoredClustering
 from engine.store.project import Project
@@ -44,7 +44,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        choose: Callable[[], RunnableModel],
+        model: RunModel,
         prompt: Prompt,
         *,
         near: bool = True,
@@ -57,7 +57,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
                 specific labels, or random ones.
             clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
         """
-        super().__init__(project, process, choose)
+        super().__init__(project, process, model)
         self._prompt, self._near = prompt, near
         self._clustering_id = clustering_id
         self.written = self.without = 0

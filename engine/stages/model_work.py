@@ -26,8 +26,10 @@ ATTEMPTS = 3
 
 @dataclass(slots=True)
 class RunModel:
-    """The model of one run, resolved once when the run is made. A tuning stage of the run replaces `model` with the
-    tuned file, so other stages read it when they start.
+    """The model of one run, resolved once when the run is made.
+
+    All stages of the run share it. A tuning stage, which comes first, replaces `model` with the tuned file; so the
+    other stages read `model` when they start, not when they are made.
 
     Attributes:
         model: The model that the stages load.
@@ -39,26 +41,19 @@ class RunModel:
     entry: ModelEntry | None = None
     adapter: str | None = None
 
-    def current(self) -> RunnableModel:
-        """The model to load now."""
-        return self.model
-
 
 class ModelWork:
-    """The model of one stage; `interrupt` may be called from any thread.
+    """What one stage does with the model of its run; `interrupt` may be called from any thread."""
 
-    `choose` is called when the stage starts, because an earlier stage of the run may have tuned the model.
-    """
-
-    def __init__(self, process: ModelProcess, choose: Callable[[], RunnableModel]) -> None:
+    def __init__(self, process: ModelProcess, run_model: RunModel) -> None:
         self._process = process
-        self._choose = choose
+        self._run_model = run_model
         self._interrupted = threading.Event()
 
     @cached_property
     def model(self) -> RunnableModel:
-        """The model that this stage runs."""
-        return self._choose()
+        """The model that this stage loads: the model of the run when this is first read."""
+        return self._run_model.model
 
     @property
     def process(self) -> ModelClient:

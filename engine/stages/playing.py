@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from engine.formats import Rejected, parse_made
 from engine.jobs.contract import Progress, config_hash
-from engine.model.catalog import RunnableModel
 from engine.model.chat import Completion, Role
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.simulate.play import FailedCall, Line, Played, Playing, Scenario
 from engine.stages.answering import Answering
+from engine.stages.model_work import RunModel
 from engine.store import imports, plays, runs
 from engine.store.plays import PlayEntry
 from engine.store.project import Project
@@ -52,7 +52,7 @@ class PlayStage:
         scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
         params: Mapping[str, Any],
         texts: Mapping[str, str],
-        choose: Mapping[Role, Callable[[], RunnableModel]],
+        models: Mapping[Role, RunModel],
         *,
         parallel: int = PARALLEL,
     ) -> None:
@@ -65,13 +65,13 @@ class PlayStage:
             params: Everything but prompts and models that determines the play of a given key, as JSON values; without
                 the number of plays.
             texts: The prompts, by name.
-            choose: Returns the model of each role; called when the stage starts.
+            models: The model of each role.
             parallel: Number of plays at a time.
         """
         self._project = project
         self._kind, self._scenarios, self._params = kind, scenarios, params
         self._texts, self._parallel = texts, parallel
-        self._answering = Answering(project, process, choose)
+        self._answering = Answering(project, process, models)
         self.played = self.broken = self.before = 0
         self.on_reply: Callable[[str, Line], None] = lambda key, line: None
 

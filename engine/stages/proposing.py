@@ -9,10 +9,10 @@ from typing import Any
 
 from engine.goals.merges.merge_state import MergeState
 from engine.jobs.contract import Progress
-from engine.model.catalog import RunnableModel
 from engine.model.prompt_files import Prompt
 from engine.records.goals import Pair
 from engine.stages.block_stage import ModelStage
+from engine.stages.model_work import RunModel
 from engine.stages.pair_questions import PairQuestions
 from engine.store import goal_answers, runs
 from engine.store.clusterings import StoredClustering
@@ -41,7 +41,7 @@ class ProposeStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        choose: Callable[[], RunnableModel],
+        model: RunModel,
         queue_cache: MergeQueueCache,
         merge: Prompt,
         reason: Prompt,
@@ -57,7 +57,7 @@ class ProposeStage(ModelStage):
             most: Most pairs to ask about; None asks about all.
             clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
         """
-        super().__init__(project, process, choose)
+        super().__init__(project, process, model)
         self._queue_cache, self._merge, self._reason = queue_cache, merge, reason
         self._most, self._clustering_id = most, clustering_id
         self.asked = 0

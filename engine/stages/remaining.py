@@ -12,10 +12,10 @@ from engine.completeness.block import WrittenOn
 from engine.completeness.remaining import remaining_tasks
 from engine.conversation import Message, render_log
 from engine.jobs.contract import Progress
-from engine.model.catalog import RunnableModel
 from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
+from engine.stages.model_work import RunModel
 from engine.store import conversations, scores
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
@@ -31,17 +31,16 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        choose: Callable[[], RunnableModel],
+        model: RunModel,
         prompt: Prompt,
         scores_key: Callable[[], str],
     ) -> None:
         """Prepares a run.
 
         Args:
-            choose: Returns the model; called when the stage starts.
             scores_key: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
         """
-        super().__init__(project, process, choose)
+        super().__init__(project, process, model)
         self._prompt, self._scores_key = prompt, scores_key
         self.written = self.empty = 0
 

@@ -19,6 +19,7 @@ from engine.model.prompt_files import Prompt
 from engine.records.scores import Mode
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
+from engine.stages.model_work import RunModel
 from engine.stages.remaining import RemainingStage
 from engine.store import conversations, runs, scores, settings
 from engine.store.project import Project
@@ -59,7 +60,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        choose: Callable[[], RunnableModel],
+        model: RunModel,
         mode: Mode,
         question: Question,
         *,
@@ -71,14 +72,13 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         """Prepares a run.
 
         Args:
-            choose: Returns the model; called when the stage starts.
             query: Selects conversations; None takes all.
             names: Takes only conversations with these external ids; None takes all.
             limit: Most conversations, the first ones in id order; None takes all.
             measured: Called with the model, its speed (tokens per second) and its batch noise, if it was not measured
                 before.
         """
-        super().__init__(project, process, choose)
+        super().__init__(project, process, model)
         self._mode, self._question = mode, question
         self._query, self._names, self._limit = query or ListQuery(), names, limit
         self._measured = measured

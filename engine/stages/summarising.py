@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,10 @@ from engine.conversation import Message, render_log
 from engine.filters import ListQuery
 from engine.goals.questions.questions import read_summary
 from engine.jobs.contract import Progress
-from engine.model.catalog import RunnableModel
 from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
+from engine.stages.model_work import RunModel
 from engine.store import conversations, goals
 from engine.store.goals import GoalEntry
 from engine.store.project import Project
@@ -32,7 +32,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        choose: Callable[[], RunnableModel],
+        model: RunModel,
         prompt: Prompt,
         *,
         query: ListQuery | None = None,
@@ -41,12 +41,11 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         """Reads nothing yet.
 
         Args:
-            choose: Returns the model; called when the stage begins.
             prompt: The prompt, with the context paragraph of the project in front.
             query: Selects conversations; None takes all.
             limit: Most conversations, the first ones in id order.
         """
-        super().__init__(project, process, choose)
+        super().__init__(project, process, model)
         self._prompt, self._query, self._limit = prompt, query or ListQuery(), limit
         self.written = self.without = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,10 +13,10 @@ from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.jobs.contract import Progress
-from engine.model.catalog import RunnableModel
 from engine.records.trees import TreeRow
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
+from engine.stages.model_work import RunModel
 from engine.store import conversations, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
@@ -50,7 +50,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        choose: Callable[[], RunnableModel],
+        model: RunModel,
         options: TreeOptions,
         at: At,
         *,
@@ -62,7 +62,6 @@ class TreeStage(BlockStage[int, TreeEntry]):
         """Prepares a run.
 
         Args:
-            choose: Returns the model; called when the stage starts.
             options: Alpha, mode and limits of the trees.
             at: The place of the log: `last-answer`, `end` or `every`.
             query: Selects conversations; None takes all.
@@ -71,7 +70,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
             only: Ids of conversations in id order, instead of the query; this configuration is then not made the one
                 that is shown.
         """
-        super().__init__(project, process, choose)
+        super().__init__(project, process, model)
         self._options, self._at, self._only = options, at, only
         self._query, self._limit, self._nodes = query or ListQuery(), limit, nodes
         self._read = 0

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from engine.jobs.contract import Progress
 from engine.model.catalog import Catalog, ModelEntry
-from engine.stages.model_work import ModelWork, RunModel
+from engine.stages.model_work import Live, RunModel
 from engine.worker.client import ModelProcess
 
 
@@ -35,7 +35,6 @@ class TuningStage:
         """
         self._catalog, self._entry, self._text = catalog, entry, text
         self._process, self._run_model = process, run_model
-        self._work = ModelWork(process, lambda: catalog.runnable(entry))
         self.result: dict[str, Any] | None = None
 
     @property
@@ -60,17 +59,16 @@ class TuningStage:
             ModelError: The weights cannot be loaded or written in another format.
             Cancelled: `interrupt` was called.
         """
-        found: list[dict[str, Any]] = []
         steps = 0
-        for _, note in self._work.live(
+        tuning = Live(
             lambda report: self._process.tune(
                 self._entry.path, self._catalog.cache, self._text, report
-            ),
-            found.append,
-        ):
+            )
+        )
+        for _, note in tuning.reports():
             yield Progress(steps, None, note)
             steps += 1
-        self.result = found[0]
+        self.result = tuning.result()
         self._catalog.record_tuning(self._entry, self.result)
         if self._run_model is not None:
             self._replace_model(self._run_model)
@@ -85,7 +83,7 @@ class TuningStage:
 
     def interrupt(self) -> None:
         """Cancels the measurement; nothing is stored."""
-        self._work.interrupt()
+        self._process.cancel()
 
     def summary(self) -> str:
         """The result in one sentence."""

@@ -35,6 +35,7 @@ network_guard.install()
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
 from engine.stages.importing import ImportStage
+from engine.stages.model_work import RunModel
 from engine.stages.scoring import ScoringStage, question_for
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -50,7 +51,7 @@ try:
         stages = [
             ImportStage(project, [str(folder / "in.jsonl")]),
             ScoringStage(
-                project, process, lambda: catalog.runnable(catalog.entry(None)), "tuned",
+                project, process, RunModel(catalog.runnable(catalog.entry(None))), "tuned",
                 question_for("tuned", {}, None),
             ),
         ]

@@ -192,8 +192,7 @@ class ScreenProject:
         return kind(
             self.file,
             stages_of(self.file),
-            self.jobs.begin,
-            self.jobs.active,
+            RecordedRunner(self.file, self.jobs),
             lambda: self.emit(_changed("goal_decision")),
         )
 
@@ -322,6 +321,20 @@ class RecordedJobs(JobService):
 
     def interrupted(self) -> list[RunRow]:
         return self.left
+
+
+class RecordedRunner(JobRunner):
+    """Passes what is started on to the recorded jobs."""
+
+    def __init__(self, file: Project, jobs: RecordedJobs) -> None:
+        super().__init__(file, lambda event: None)
+        self._recorded = jobs
+
+    def start(self, stages: Sequence[Stage]) -> int:
+        return self._recorded.begin(stages)
+
+    def active(self) -> list[JobProgress]:
+        return self._recorded.active()
 
 
 def raising(error: Exception) -> Callable[..., NoReturn]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from engine.completeness.calibration import agreement
 from engine.errors import UsageError
-from engine.events import JobProgress
 from engine.filters import ListQuery
 from engine.goals.clusters.clustering import split
 from engine.goals.embedders.embedder import embedder_for
@@ -21,6 +20,7 @@ from engine.goals.embedders.vectors import Numbers
 from engine.goals.merges.merge_state import Ids, MergeState
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.records.goals import (
     ClusteringRow,
     GoalDecision,
@@ -87,22 +87,20 @@ class GoalService:
         self,
         project: Project,
         stages: GoalStages,
-        begin: Callable[[Sequence[Stage]], int],
-        active: Callable[[], list[JobProgress]],
+        runner: JobRunner,
         changed: Callable[[], None],
     ) -> None:
         """Opens no file and reads nothing.
 
         Args:
             stages: Makes the stages of runs.
-            begin: Starts stages in the background and returns the job id.
-            active: Returns the jobs that run or wait.
+            runner: Runs them in the background.
             changed: Called when something was decided or another clustering is shown.
         """
         self._project, self._stages = project, stages
         self._cache = stages.queue_cache
         self._decisions = stages.queue_cache.decision_log
-        self._begin, self._active, self._changed = begin, active, changed
+        self._runner, self._changed = runner, changed
         self._guard = threading.Lock()
         self._figures: tuple[tuple[object, ...], GroupFigures] | None = None
 
@@ -255,7 +253,7 @@ class GoalService:
             floor=queue.floor,
             order=queue.order,
             finished=not left,
-            asking=any(job.stage == ASKING for job in self._active()),
+            asking=any(job.stage == ASKING for job in self._runner.active()),
         )
 
     def set_order(self, order: MergeOrder) -> None:
@@ -432,7 +430,7 @@ class GoalService:
         known = [_seconds(stage.name, items, before) for stage in stages]
         total = sum(seconds for seconds in known if seconds is not None)
         asked = any(stage.lane == "model" for stage in stages)
-        model = self._stages.models.resolve(None).model.label if asked else request.embedder
+        model = self._stages.model().model.label if asked else request.embedder
         return Estimate(items, None, None, None if None in known else total, model)
 
     def start(self, request: ClusteringRequest) -> int:
@@ -441,22 +439,22 @@ class GoalService:
         Raises:
             UsageError: There is no such embedder.
         """
-        return self._begin(self._planned(request))
+        return self._runner.start(self._planned(request))
 
     def start_asking(self) -> int | None:
         """Starts to ask the model about undecided pairs in the background and returns the job id; None when there is
         nothing to ask."""
         if self.shown() is None or not self.progress().unasked:
             return None
-        return self._begin(self._stages.ask())
+        return self._runner.start(self._stages.ask())
 
     def start_assign(self) -> int:
         """Starts to assign conversations that came after the clustering to its groups; returns the job id."""
-        return self._begin(self._stages.assign())
+        return self._runner.start(self._stages.assign())
 
     def start_stability(self) -> int:
         """Starts to measure how stable the clusters are; returns the job id."""
-        return self._begin([self._stages.stability()])
+        return self._runner.start([self._stages.stability()])
 
     # Internals
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from engine import number_format
 from engine.errors import UsageError
-from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
+from engine.jobs.runner import JobRunner
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.pulls import free_space, plan_pull
@@ -17,9 +18,9 @@ from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
 from engine.records.models import WORKS, Work
 from engine.services.models import checking
+from engine.services.models.adding import add_file
 from engine.services.models.endpoints import endpoint_summary, work_lines
 from engine.services.models.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
-from engine.services.models.in_use import ModelsInUse
 from engine.services.models.memory import MachineMemory, machine_memory
 from engine.services.models.pulls import Pulls
 from engine.services.models.records import (
@@ -31,6 +32,7 @@ from engine.services.models.records import (
     PullRow,
     Recommendation,
 )
+from engine.services.models.run_setup import RunSetup
 
 
 class ModelService:
@@ -42,25 +44,20 @@ class ModelService:
 
     def __init__(
         self,
-        catalog: Catalog,
-        in_use: ModelsInUse,
+        setup: RunSetup,
+        runner: JobRunner,
         config: Path,
-        add: Callable[[Path], str],
-        tune: Callable[[ModelEntry], int],
         changed: Callable[[], None],
     ) -> None:
-        """Prepares.
+        """Reads nothing yet.
 
         Args:
-            in_use: The models that the project chose.
             config: Folder with the user's own list of recommended models.
-            add: Loads a file once, adds it, and returns its name.
-            tune: Starts tuning a model in the background and returns the job id.
-            changed: Called when the catalogue or the choice changed.
+            changed: Called when the catalogue or the project's choice of models changed.
         """
-        self._catalog, self._in_use, self._config = catalog, in_use, config
-        self._add, self._tune, self._changed = add, tune, changed
-        self._pulls = Pulls(catalog.data, changed)
+        self._catalog, self._in_use, self._tuning = setup.catalog, setup.models, setup.tuning
+        self._runner, self._config, self._changed = runner, config, changed
+        self._pulls = Pulls(self._catalog.data, changed)
 
     def close(self) -> None:
         """Pauses the pulls that are active."""
@@ -139,18 +136,19 @@ class ModelService:
         self._changed()
 
     def add(self, path: str) -> list[str]:
-        """Adds a GGUF file, or all in a folder, and returns their names.
+        """Loads a GGUF file once and adds it, or all in a folder, and returns their names.
 
         Raises:
             ModelFileError: A file is not a sound GGUF file.
         """
-        names = [self._add(one) for one in ggufs_in(Path(path).expanduser().resolve())]
+        files = ggufs_in(Path(path).expanduser().resolve())
+        names = [add_file(self._catalog, file, None, lambda line: None).name for file in files]
         self._changed()
         return names
 
     def tune(self, name: str) -> int:
         """Starts measuring which format of a model is fastest on this machine; returns the job id."""
-        return self._tune(self._catalog.entry(name))
+        return self._runner.start([self._tuning.stage(self._catalog.entry(name))])
 
     def _endpoints(self) -> list[EndpointEntry]:
         # Read anew: commands add endpoints while a project is open.

@@ -5,38 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.filters import ListQuery
-from engine.model.catalog import Catalog
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
-from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
-from engine.services.models.tuning import ModelTuning
-from engine.services.prompts import ProjectPrompts
+from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.services.training.run_files import held_out_by, run_named
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
-from engine.store.project import Project
-from engine.worker.client import ModelProcess
 
 
 class ScoringRuns:
     """Makes the scoring runs of one project."""
 
-    def __init__(
-        self,
-        project: Project,
-        process: ModelProcess,
-        catalog: Catalog,
-        prompts: ProjectPrompts,
-        endpoints: Endpoints,
-        models: ModelsInUse,
-        tuning: ModelTuning,
-    ) -> None:
-        self._project, self._process, self._catalog = project, process, catalog
-        self._prompts, self._endpoints = prompts, endpoints
-        self._models, self._tuning = models, tuning
+    def __init__(self, setup: RunSetup) -> None:
+        self._setup = setup
 
     def run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
@@ -45,27 +28,28 @@ class ScoringRuns:
             ModelFileError: The model or its adapter cannot be read.
             UsageError: There is no such model or adapter, or it cannot answer what the request asks.
         """
-        model = self._models.resolve(request.model_request)
-        prompts = {name: self._prompts.prompt(name) for name in prompt_names()}
+        setup = self._setup
+        model = setup.models.resolve(request.model_request)
+        prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
         question = question_for(request.mode, prompts, request.end_tag)
-        self._endpoints.check_curve(model.model, question)
+        setup.endpoints.check_curve(model.model, question)
         scoring = ScoringStage(
-            self._project,
-            self._process,
-            model.current,
+            setup.project,
+            setup.process,
+            model,
             request.mode,
             question,
             query=ListQuery(request.filter),
             names=self._held_out(request.held_out_by),
             limit=request.limit,
-            measured=self._catalog.record_speed,
+            measured=setup.catalog.record_speed,
         )
-        stages = [*(self._tuning.before(model) if request.tune else []), scoring]
+        stages = [*(setup.tuning.before(model) if request.tune else []), scoring]
         if request.remaining:
             prompt = prompts["remaining-tuned" if request.mode == "tuned" else "remaining"]
-            self._endpoints.check_writing(model.model, prompt)
+            setup.endpoints.check_writing(model.model, prompt)
             remaining = RemainingStage(
-                self._project, self._process, model.current, prompt, lambda: scoring.config_hash
+                setup.project, setup.process, model, prompt, lambda: scoring.config_hash
             )
             scoring.write_remaining(remaining)
             stages.append(remaining)
@@ -73,7 +57,8 @@ class ScoringRuns:
 
     def estimate(self, run: ScoringRun) -> Estimate:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""
-        return estimate_scoring(self._project, self._process, run, self._catalog.record_long_speed)
+        setup = self._setup
+        return estimate_scoring(setup.project, setup.process, run, setup.catalog.record_long_speed)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
-        return None if run is None else held_out_by(run_named(Path(self._project.path), run))
+        return None if run is None else held_out_by(run_named(Path(self._setup.project.path), run))

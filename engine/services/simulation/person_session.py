@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.events import JobProgress
-from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.model.chat import Role
 from engine.number_format import counted, figure
 from engine.services.simulation.forms import KIND, rules_as_json
@@ -88,8 +87,7 @@ class PersonSession:
     def __init__(
         self,
         begun: Filling,
-        start: Callable[[Sequence[Stage]], int],
-        active: Callable[[], Sequence[JobProgress]],
+        runner: JobRunner,
         simulations: ProjectSimulations,
         on_reply: Callable[[str, Line], None],
     ) -> None:
@@ -98,7 +96,7 @@ class PersonSession:
         Raises:
             ProjectReadOnly: Nothing can be run on this project.
         """
-        self._filling, self._active, self._simulations = begun, active, simulations
+        self._filling, self._runner, self._simulations = begun, runner, simulations
         self._on_reply = on_reply
         self._guard = threading.Lock()
         self._key = ""
@@ -106,7 +104,7 @@ class PersonSession:
         self._ended: SessionState | None = None
         begun.stage.on_reply = self._add_line
         self._titles = {stage.title for stage in begun.simulation.stages}
-        self._job_id = start(begun.simulation.stages)
+        self._job_id = runner.start(begun.simulation.stages)
 
     @property
     def job_id(self) -> int:
@@ -116,7 +114,7 @@ class PersonSession:
     def state(self) -> SessionState:
         """The state now."""
         # The order matters: a job that is no longer active has already stored its result.
-        runs = any(job.title in self._titles for job in self._active())
+        runs = any(job.title in self._titles for job in self._runner.active())
         over = self._filling.stage.over
         with self._guard:
             if self._ended is None:

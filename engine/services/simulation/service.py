@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from engine.errors import ProjectError, UsageError
-from engine.events import JobProgress
-from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.records.report import Cell, ReportRow
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.services.line_files import write_file
@@ -62,20 +61,9 @@ class SimulationService:
         self,
         project: Project,
         simulations: ProjectSimulations,
-        start: Callable[[Sequence[Stage]], int],
-        active: Callable[[], Sequence[JobProgress]],
-        models: Callable[[], Sequence[str]],
+        runner: JobRunner,
     ) -> None:
-        """Starts nothing.
-
-        Args:
-            start: Runs stages in the background and gives the job id.
-            active: The jobs that run.
-            models: Names of the models, the project's own for simulations first.
-        """
-        self._project, self._simulations = project, simulations
-        self._start, self._active = start, active
-        self._models = models
+        self._project, self._simulations, self._runner = project, simulations, runner
         self._live = LivePlays()
 
     # Requests and runs
@@ -88,7 +76,7 @@ class SimulationService:
         except UsageError:
             last = None
         return SimulationOffers(
-            tuple(self._models()),
+            tuple(self._simulations.model_names()),
             CONDITIONS,
             tuple(TOPICS.items()),
             VARIANTS,
@@ -139,7 +127,7 @@ class SimulationService:
 
     def _begin(self, request: SimulationRequest, made: Simulation) -> int:
         made.play.on_reply = partial(self._live.add, made)
-        job = self._start(made.stages)
+        job = self._runner.start(made.stages)
         kept = self._kept()
         kept["last"] = request_as_json(request)
         if (
@@ -223,7 +211,7 @@ class SimulationService:
         (asked,) = load_forms([form if form in TOPICS else os.path.expanduser(form)])
         begun = filling(self._simulations, asked, cast(Variant, variant), model)
         on_reply = partial(self._live.add, begun)
-        return PersonSession(begun, self._start, self._active, self._simulations, on_reply)
+        return PersonSession(begun, self._runner, self._simulations, on_reply)
 
 
 def _values(row: ReportRow) -> list[Cell]:

@@ -7,21 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.jobs.contract import Stage
-from engine.model.catalog import RunnableModel
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
-from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
-from engine.services.models.tuning import ModelTuning
-from engine.services.prompts import ProjectPrompts
+from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ModelRequest
 from engine.services.simulation.request import SimulationOptions
 from engine.simulate.play import Scenario
 from engine.stages.playing import PlayStage
 from engine.store import plays
-from engine.store.project import Project
-from engine.worker.client import ModelProcess
 
 BY_SCHEMA = Sampling(json_schema="{}")
 """Sampling by a JSON schema, to declare what a simulation asks of a role."""
@@ -51,21 +45,20 @@ class Simulation:
 class ProjectSimulations:
     """The simulations of one project."""
 
-    def __init__(
-        self,
-        project: Project,
-        process: ModelProcess,
-        prompts: ProjectPrompts,
-        endpoints: Endpoints,
-        models: ModelsInUse,
-        tuning: ModelTuning,
-    ) -> None:
-        self._project, self._process, self._prompts = project, process, prompts
-        self._endpoints, self._models, self._tuning = endpoints, models, tuning
+    def __init__(self, setup: RunSetup) -> None:
+        self._setup = setup
+        self._project = setup.project
+
+    def model_names(self) -> list[str]:
+        """Names of all models; the one that the project uses for simulations is first."""
+        names = [entry.name for entry in self._setup.catalog.entries()]
+        names += [entry.name for entry in self._setup.endpoints.book.entries()]
+        first = self._setup.models.for_work(None, "simulation")
+        return list(dict.fromkeys([first, *names]))
 
     def texts(self, kind: str) -> dict[str, str]:
         """The prompts of a kind with the edits of this project, by name."""
-        return self._prompts.texts(kind)
+        return self._setup.prompts.texts(kind)
 
     def simulation(
         self,
@@ -92,23 +85,22 @@ class ProjectSimulations:
         options = self._with_model(options)
         names = dict.fromkeys(options.model_of(role) for role in asks)
         models = {
-            name: self._models.resolve(ModelRequest("simulation", name, context=options.context))
+            name: self._setup.models.resolve(
+                ModelRequest("simulation", name, context=options.context)
+            )
             for name in names
         }
         for role, sampling in asks.items():
-            self._endpoints.check_chat(models[options.model_of(role)].model, sampling)
-        before = [stage for model in models.values() for stage in self._tuning.before(model)]
-        chosen: dict[Role, Callable[[], RunnableModel]] = {
-            role: models[options.model_of(role)].current for role in asks
-        }
+            self._setup.endpoints.check_chat(models[options.model_of(role)].model, sampling)
+        before = [stage for model in models.values() for stage in self._setup.tuning.before(model)]
         play = stage(
             self._project,
-            self._process,
+            self._setup.process,
             kind,
             scenarios,
             params,
             self.texts(kind) if texts is None else texts,
-            chosen,
+            {role: models[options.model_of(role)] for role in asks},
             parallel=options.parallel,
         )
         return Simulation(before, play)
@@ -121,11 +113,11 @@ class ProjectSimulations:
         """
         named = self._with_model(options)
         roles: tuple[Role, ...] = ("assistant", "user", "judge")
-        return any(self._endpoints.serves(named.model_of(role)) for role in roles)
+        return any(self._setup.endpoints.serves(named.model_of(role)) for role in roles)
 
     def _with_model(self, options: SimulationOptions) -> SimulationOptions:
         """The options with the name of the model where they say None."""
-        return replace(options, model=self._models.for_work(options.model, "simulation"))
+        return replace(options, model=self._setup.models.for_work(options.model, "simulation"))
 
     # What was played
 

@@ -7,32 +7,19 @@ from dataclasses import replace
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.jobs.contract import Stage
-from engine.model.catalog import Catalog, RunnableModel
+from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.records.runs import RunRow
-from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
-from engine.services.models.tuning import ModelTuning
+from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import TreeRequest
 from engine.stages.trees import TreeStage
-from engine.store.project import Project
-from engine.worker.client import ModelProcess
 
 
 class TreeRuns:
     """Makes the runs of one project that grow trees."""
 
-    def __init__(
-        self,
-        project: Project,
-        process: ModelProcess,
-        catalog: Catalog,
-        endpoints: Endpoints,
-        models: ModelsInUse,
-        tuning: ModelTuning,
-    ) -> None:
-        self._project, self._process, self._catalog = project, process, catalog
-        self._endpoints, self._models, self._tuning = endpoints, models, tuning
+    def __init__(self, setup: RunSetup) -> None:
+        self._setup = setup
 
     def stages(self, request: TreeRequest) -> list[Stage]:
         """The stages of a run: tuning if the model was never tuned on this machine, then the trees.
@@ -41,12 +28,13 @@ class TreeRuns:
             ModelFileError: The model or its adapter cannot be read.
             UsageError: There is no such model or adapter, or it cannot grow trees this way.
         """
-        model = self._models.resolve(request.model_request)
-        self._endpoints.check_trees(model.model, request.tree)
+        setup = self._setup
+        model = setup.models.resolve(request.model_request)
+        setup.endpoints.check_trees(model.model, request.tree)
         trees = TreeStage(
-            self._project,
-            self._process,
-            model.current,
+            setup.project,
+            setup.process,
+            model,
             request.tree,
             request.at,
             query=ListQuery(request.filter),
@@ -54,13 +42,13 @@ class TreeRuns:
             nodes=request.nodes,
             only=request.only,
         )
-        return [*self._tuning.before(model), trees]
+        return [*setup.tuning.before(model), trees]
 
     def model_names(self) -> list[str]:
         """Names of the models that can grow a tree, the one that the project uses for trees first."""
-        names = [entry.name for entry in self._catalog.entries()]
-        names += [entry.name for entry in self._endpoints.book.entries()]
-        first = self._models.for_work(None, "trees")
+        names = [entry.name for entry in self._setup.catalog.entries()]
+        names += [entry.name for entry in self._setup.endpoints.book.entries()]
+        first = self._setup.models.for_work(None, "trees")
         return sorted(names, key=lambda name: name != first)
 
     def model_of(self, run: RunRow) -> RunnableModel:
@@ -71,14 +59,14 @@ class TreeRuns:
             UsageError: The catalogue holds it no more.
         """
         context = LoadOptions(context=run.params.get("context"))
-        if remote := self._endpoints.book.that_gave(run.fingerprints, context):
+        if remote := self._setup.endpoints.book.that_gave(run.fingerprints, context):
             return remote
         wanted = run.fingerprints.get("adapter_sha256")
-        adapter = None if wanted is None else self._catalog.adapter_with(wanted)
-        found = [] if wanted is not None and adapter is None else self._catalog.entries()
+        adapter = None if wanted is None else self._setup.catalog.adapter_with(wanted)
+        found = [] if wanted is not None and adapter is None else self._setup.catalog.entries()
         for entry in found:
             for known in (entry, replace(entry, tuning=None)):
-                model = self._catalog.runnable(known, adapter)
+                model = self._setup.catalog.runnable(known, adapter)
                 if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
                     options = replace(model.options, context=run.params.get("context"))
                     return replace(model, options=options)

@@ -30,6 +30,7 @@ from engine.services.trees.records import (
 )
 from engine.services.trees.runs import TreeRuns
 from engine.stages.extending_trees import Below, GrowOnStage
+from engine.stages.model_work import RunModel
 from engine.stages.trees import TreeStage
 from engine.store import conversations, runs, trees
 from engine.store.project import Project
@@ -243,7 +244,7 @@ class TreeService:
         row = item.row
         model = self._runs.model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)
-        stage = GrowOnStage(self._project, self._process, lambda: model, row, below)
+        stage = GrowOnStage(self._project, self._process, RunModel(model), row, below)
         return self._runner.start([stage])
 
     def _run(self, row: TreeRow) -> RunRow:

@@ -26,6 +26,7 @@ from engine.stages.clustering import ClusterStage
 from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.importing import ImportStage
 from engine.stages.labelling import LabelStage
+from engine.stages.model_work import RunModel
 from engine.stages.proposing import ProposeStage
 from engine.stages.summarising import SummariseStage
 from engine.store.project import Project
@@ -96,10 +97,10 @@ def prompt(name: str, max_tokens: int) -> Prompt:
 def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     """From summaries to answers on pairs, with the real model, short replies and few of everything."""
     decision_log = DecisionLog(project)
-    summarise = SummariseStage(project, process, scored.model, prompt("summary", 8))
+    summarise = SummariseStage(project, process, RunModel(scored.model()), prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
     cluster = ClusterStage(project, decision_log, lambda: embed.vector_key, lambda: embed.ids, k=3)
-    label = LabelStage(project, process, scored.model, prompt("label", 12))
+    label = LabelStage(project, process, RunModel(scored.model()), prompt("label", 12))
     return [summarise, embed, cluster, label, propose(project, process, decision_log)]
 
 
@@ -108,7 +109,7 @@ def propose(project: Project, process: ModelProcess, decision_log: DecisionLog) 
     return ProposeStage(
         project,
         process,
-        scored.model,
+        RunModel(scored.model()),
         MergeQueueCache(project, decision_log),
         prompt("merge", 0),
         prompt("merge-reason", 12),

@@ -21,6 +21,7 @@ from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages import blocks as blocks
 from engine.stages.importing import ImportStage
+from engine.stages.model_work import RunModel
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.store.project import Project
@@ -104,11 +105,11 @@ def stages(
     """Scoring in mode `tuned`, and the remaining tasks for what it finds."""
     scoring_kind = _TellingScoring if telling else ScoringStage
     remaining_kind = _TellingRemaining if telling else RemainingStage
-    question = question_for("tuned", {}, None)
+    run_model, question = RunModel(model()), question_for("tuned", {}, None)
     scoring = scoring_kind(
-        project, process, model, "tuned", question, limit=limit, query=query, names=names
+        project, process, run_model, "tuned", question, limit=limit, query=query, names=names
     )
-    remaining = remaining_kind(project, process, model, prompt(), lambda: scoring.config_hash)
+    remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
     scoring.write_remaining(remaining)
     return scoring, remaining
 

@@ -16,6 +16,7 @@ from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, ChatMessage, Completion, Role, Speaker
 from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play, Scenario
+from engine.stages.model_work import RunModel
 from engine.stages.playing import PlayStage
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -97,13 +98,14 @@ def stage(
     process: ModelProcess,
     *,
     made: Callable[[object], Sequence[Scenario]] = scenarios,
-    user: Callable[[], RunnableModel] = scored.model,
+    user: RunnableModel | None = None,
     kind: type[PlayStage] = PlayStage,
 ) -> PlayStage:
     """The stage that plays them, four at a time."""
-    chosen: dict[Role, Callable[[], RunnableModel]] = {"user": user, "assistant": scored.model}
+    model = scored.model()
+    models: dict[Role, RunModel] = {"user": RunModel(user or model), "assistant": RunModel(model)}
     texts = {"task": "You ask one short question."}
-    return kind(project, process, "chat", made, {"turns": 3}, texts, chosen, parallel=4)
+    return kind(project, process, "chat", made, {"turns": 3}, texts, models, parallel=4)
 
 
 def run(project: Project, process: ModelProcess, *, telling: bool = False) -> RunOutcome:

@@ -9,6 +9,7 @@ import pytest
 from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobDone, JobRunner
 from engine.stages.extending_trees import Below, GrowOnStage
+from engine.stages.model_work import RunModel
 from engine.stages.trees import TreeStage
 from engine.store import trees
 from engine.store.project import Project
@@ -26,11 +27,13 @@ def test_grown_on_below_a_node(tmp_path: Path) -> None:
         runner = JobRunner(project, lambda event: None)
         query = ListQuery(parse_filter("name:talk-02"))
         options = TreeOptions(alpha=0.2, max_tokens=3)
-        stage = TreeStage(project, process, scored.model, options, "last-answer", query=query)
+        stage = TreeStage(
+            project, process, RunModel(scored.model()), options, "last-answer", query=query
+        )
         runner.run(stage)
         with project.reading() as conn:
             (before,) = trees.measures(conn)
-        grow = GrowOnStage(project, process, scored.model, before, Below(1, 0.0005))
+        grow = GrowOnStage(project, process, RunModel(scored.model()), before, Below(1, 0.0005))
         outcome = runner.run(grow)
         with project.reading() as conn:
             (after,) = trees.measures(conn)

@@ -22,6 +22,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, Completion, Role
 from engine.simulate.play import Ending, Play
+from engine.stages.model_work import RunModel
 from engine.stages.playing import PlayStage
 from engine.store import imports, plays, runs
 from engine.store.conversations import ConversationStore
@@ -168,8 +169,7 @@ class TestModels:
     def test_two_models(self, project: Project, scripted: Scripted) -> None:
         """Roles of two models are asked apart, and a model is changed only when nobody waits for it."""
 
-        def other() -> RunnableModel:
-            return replace(scored.model(), path=Path("other"), fingerprints={"model": "other"})
+        other = replace(scored.model(), path=Path("other"), fingerprints={"model": "other"})
 
         outcome(project, scripted, user=other)
         assert all(len({call.role for call in batch}) == 1 for batch in scripted.batches)
@@ -179,8 +179,7 @@ class TestModels:
     def test_another_model_is_another_setting(self, project: Project, scripted: Scripted) -> None:
         """Stored replies of another model are not used."""
 
-        def other() -> RunnableModel:
-            return replace(scored.model(), fingerprints={"model": "other"})
+        other = replace(scored.model(), fingerprints={"model": "other"})
 
         outcome(project, scripted)
         asked = len(scripted.batches)
@@ -205,8 +204,8 @@ class TestEndpoints:
             by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
             routed = RoutedProcess(tmp_path / "log", lambda names: by_name[names[0]])
             chosen: dict[Role, Any] = {
-                "user": lambda: self.served("a"),
-                "assistant": lambda: self.served("b"),
+                "user": RunModel(self.served("a")),
+                "assistant": RunModel(self.served("b")),
             }
 
             def stage() -> PlayStage:
@@ -229,7 +228,9 @@ class TestEndpoints:
         with endpoint("vllm") as (model, (peer,)):
             routed = RoutedProcess(tmp_path / "log", lambda names: model)
             peer.faults = [says(401, "no key")] * 50
-            chosen: dict[Role, Any] = dict.fromkeys(("user", "assistant"), lambda: self.served("a"))
+            chosen: dict[Role, Any] = dict.fromkeys(
+                ("user", "assistant"), RunModel(self.served("a"))
+            )
             stage = PlayStage(project, routed, "chat", simulated.scenarios, {}, {}, chosen)
             failed = JobRunner(project, lambda event: None).run(stage)
         assert isinstance(failed, JobFailed)
@@ -402,7 +403,6 @@ def test_estimate(project: Project, scripted: Scripted) -> None:
     assert after.seconds == pytest.approx(120, abs=0.01)
     assert after.models == ("shipped",)
 
-    def other() -> RunnableModel:
-        return replace(scored.model(), label="other")
+    other = replace(scored.model(), label="other")
 
     assert simulated.stage(project, scripted, user=other).estimate().seconds is None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.model.catalog import RunnableModel
 from engine.model.chat import Role
 from engine.simulate.forms.form import read_form
 from engine.simulate.forms.form_session import Rules, RunOver
@@ -18,6 +17,7 @@ from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun
 from engine.simulate.prompt_files import prompt_texts
+from engine.stages.model_work import RunModel
 from engine.stages.playing_with_person import Person, PersonStage
 from engine.store import imports, plays
 from engine.store.conversations import ConversationStore
@@ -53,9 +53,9 @@ class Sitting:
         run = FormRun(
             FORM, "modular", 1, Rules(dummies=EVERY), texts, (Profile("x", "x", {}),), person=True
         )
-        choose: dict[Role, Callable[[], RunnableModel]] = {"assistant": scored.model}
+        models: dict[Role, RunModel] = {"assistant": RunModel(scored.model())}
         self.stage = PersonStage(
-            project, Scripted(log), "forms", lambda labels: [run], {"person": True}, texts, choose
+            project, Scripted(log), "forms", lambda labels: [run], {"person": True}, texts, models
         )
         self.stage.person = self.person
         self.stage.stopped = lambda: RunOver("person")

@@ -10,6 +10,7 @@ import pytest
 from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.records.trees import TreeRow
+from engine.stages.model_work import RunModel
 from engine.stages.trees import TreeStage
 from engine.store import trees
 from engine.store.project import Project
@@ -40,7 +41,7 @@ def grow(
     project: Project, process: ModelProcess, query: str = "", at: At = "last-answer"
 ) -> RunOutcome:
     wanted = ListQuery(parse_filter(query))
-    stage = TreeStage(project, process, scored.model, OPTIONS, at, query=wanted)
+    stage = TreeStage(project, process, RunModel(scored.model()), OPTIONS, at, query=wanted)
     return JobRunner(project, lambda event: None).run(stage)
 
 

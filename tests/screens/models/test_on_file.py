@@ -6,17 +6,21 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 from textual.pilot import Pilot
 
-from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
+from engine.model.catalog import DEFAULT_MODEL, Catalog
+from engine.services.models import service
 from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
+from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
+from engine.worker.client import ModelProcess
 from screens.models import screen as models_screen
 from screens.shell.dialogs import ErrorDialog
 from tests.engine.model.tiny import write_sliding
+from tests.engine.services.models.test_service import TunedOnly
 from tests.hub_server import Fault, Repository, serving
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.models.test_models import in_front, poll, row
@@ -38,22 +42,17 @@ class Found:
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Found]:
     """A catalogue with the built-in model and `mine`; files are added without loading them."""
     monkeypatch.setattr(models_screen, "POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(
+        service, "add_file", lambda catalog, path, name, narrate: catalog.add(path, name)
+    )
     catalog = Catalog(tmp_path / "data", tmp_path / "cache")
     catalog.add(write_sliding(tmp_path / "mine.gguf"), "mine")
     made = Found(project(), catalog)
 
-    def tune(entry: ModelEntry) -> int:
-        made.tuned.append(entry.name)
-        return 1
-
-    models = ModelService(
-        catalog,
-        ModelsInUse(made.project.file, catalog, Endpoints(tmp_path / "data", tmp_path / "cache")),
-        tmp_path / "config",
-        lambda path: catalog.add(path).name,
-        tune,
-        lambda: None,
-    )
+    file, endpoints = made.project.file, Endpoints(tmp_path / "data", tmp_path / "cache")
+    setup = RunSetup(file, cast(ModelProcess, None), catalog, endpoints)
+    runner = TunedOnly(file, made.tuned)
+    models = ModelService(setup, runner, tmp_path / "config", lambda: None)
     monkeypatch.setattr(made.project, "models", models)
     yield made
     models.close()

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from engine.errors import WorkbenchError
+from engine.jobs.runner import JobRunner
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
+from engine.services.models.run_setup import RunSetup
 from engine.services.simulation.person_session import PersonSession
 from engine.services.simulation.records import AskedField, LiveLine, SessionState
 from engine.services.simulation.request import SimulationRequest, request_as_json
@@ -183,6 +185,13 @@ class ScriptedSession(PersonSession):
         )
 
 
+class TwoModels(ProjectSimulations):
+    """Simulations that two models can play."""
+
+    def model_names(self) -> list[str]:
+        return [MODEL, "larger-7b"]
+
+
 class ScriptedSimulations(SimulationService):
     """Reads a real project; what a model would do is scripted: estimates, runs, forms.
 
@@ -192,8 +201,8 @@ class ScriptedSimulations(SimulationService):
     """
 
     def __init__(self, file: Project) -> None:
-        simulations = ProjectSimulations(file, *cast(Any, (None,) * 5))
-        super().__init__(file, simulations, lambda stages: 40, list, lambda: (MODEL, "larger-7b"))
+        simulations = TwoModels(RunSetup(file, *cast(Any, (None,) * 3)))
+        super().__init__(file, simulations, JobRunner(file, lambda event: None))
         self.session = ScriptedSession()
         self.asked: list[SimulationRequest] = []
         self.started: list[SimulationRequest] = []

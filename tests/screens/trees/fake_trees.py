@@ -8,8 +8,7 @@ from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
 from engine.records.runs import Estimate
 from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
-from engine.services.models.tuning import ModelTuning
+from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.runs import TreeRuns
 from engine.services.trees.service import TreeService
@@ -45,7 +44,4 @@ def tree_runs(
     """The runs of a project file, with no endpoints."""
     folder = Path(project.path).parent
     endpoints = Endpoints(folder, folder)
-    models = ModelsInUse(project, catalog, endpoints)
-    return kind(
-        project, process, catalog, endpoints, models, ModelTuning(project, process, catalog)
-    )
+    return kind(RunSetup(project, process, catalog, endpoints))

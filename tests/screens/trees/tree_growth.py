@@ -20,6 +20,7 @@ from engine.services.scoring.runs import ScoringRuns
 from engine.services.services import ProjectInfo, Services
 from engine.services.trees.runs import TreeRuns
 from engine.services.trees.service import TreeService
+from engine.stages.model_work import RunModel
 from engine.stages.trees import TreeStage
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -112,10 +113,10 @@ class ToyRuns(TreeRuns):
     """Grows the trees of a tree that is to be compared with another, with a toy."""
 
     def stages(self, request: TreeRequest) -> list[Stage]:
-        model, process = MODELS[request.model or "toy"], self._process
+        model, setup = RunModel(MODELS[request.model or "toy"]), self._setup
         return [
             TreeStage(
-                self._project, process, lambda: model, request.tree, request.at, only=request.only
+                setup.project, setup.process, model, request.tree, request.at, only=request.only
             )
         ]
 

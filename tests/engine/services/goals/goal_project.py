@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
-from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.services.goals.run_stages import GoalModels, GoalStages
+from engine.services.goals.run_stages import GoalStages
 from engine.services.goals.service import GoalService
+from engine.services.models.endpoints import Endpoints
+from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ClusteringRequest
-from engine.stages.model_work import RunModel
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.merge_queue_cache import MergeQueueCache
@@ -72,19 +73,20 @@ def stages_of(project: Project) -> GoalStages:
     folder = Path(project.path).parent
     catalog = Catalog(folder / "data", folder / "cache")
     return GoalStages(
-        project=project,
-        process=cast(ModelProcess, None),
-        catalog=catalog,
-        queue_cache=MergeQueueCache(project, DecisionLog(project)),
-        models=GoalModels(
-            prompt=lambda name: parse_prompt(name, prompt_text(name)),
-            resolve=lambda name: RunModel(catalog.runnable(catalog.entry(name))),
-            tuning=lambda model: [],
-        ),
+        RunSetup(project, cast(ModelProcess, None), catalog, Endpoints(folder, folder)),
+        MergeQueueCache(project, DecisionLog(project)),
     )
 
 
-def run(project: Project, stages: list[Stage]) -> None:
+class RunsAtOnce(JobRunner):
+    """Runs stages before `start` returns."""
+
+    def start(self, stages: Sequence[Stage]) -> int:
+        run(self._project, stages)
+        return 1
+
+
+def run(project: Project, stages: Sequence[Stage]) -> None:
     """Runs stages one after another; each has to succeed."""
     runner = JobRunner(
         project, lambda event: None, tables_by_stage={stage.name: frozenset() for stage in stages}
@@ -105,11 +107,7 @@ def stored_goals(project: Project) -> GoalService:
     """The goals of a project, whose jobs run before `start` returns."""
     stages = stages_of(project)
 
-    def begin(wanted: object) -> int:
-        run(project, list(cast(list[Stage], wanted)))
-        return 1
-
-    return GoalService(project, stages, begin, list, lambda: None)
+    return GoalService(project, stages, RunsAtOnce(project, lambda event: None), lambda: None)
 
 
 TOPIC = {number: topic for number, (topic, _) in enumerate(texts(), 1)}

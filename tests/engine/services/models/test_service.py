@@ -6,32 +6,49 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from engine.errors import ModelError, ModelFileError, UsageError
-from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
+from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
 from engine.model.hub import download, pulls
 from engine.model.manifest import read_manifest
+from engine.services.models import service
 from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
 from engine.services.models.memory import MachineMemory
 from engine.services.models.pulls import Rate
 from engine.services.models.records import ModelRow, PullRow, PullState
+from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService, hub_of
 from engine.store.project import Project
+from engine.worker.client import ModelProcess
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import TOKEN, Fault, HubServer, Repository, serving
 
 NAME = "someone/Tiny-GGUF"
 FILE = "tiny-f32.gguf"
+
+
+class TunedOnly(JobRunner):
+    """Starts nothing; keeps the names of the models that were to be tuned."""
+
+    def __init__(self, project: Project, tuned: list[str]) -> None:
+        super().__init__(project, lambda event: None)
+        self._tuned = tuned
+
+    def start(self, stages: Sequence[Stage]) -> int:
+        self._tuned += [stage.params["model"] for stage in stages]
+        return 7
 
 
 @dataclass
@@ -41,7 +58,7 @@ class Bench:
     models: ModelService
     catalog: Catalog
     config: Path
-    in_use: ModelsInUse
+    setup: RunSetup
     changed: threading.Event = field(default_factory=threading.Event)
     tuned: list[str] = field(default_factory=list)
 
@@ -53,22 +70,20 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Services on folders of their own; a file is added without loading it."""
+    monkeypatch.setattr(
+        service, "add_file", lambda catalog, path, name, narrate: catalog.add(path, name)
+    )
     catalog = Catalog(tmp_path / "data", tmp_path / "cache")
     changed, tuned = threading.Event(), list[str]()
 
-    def tune(entry: ModelEntry) -> int:
-        tuned.append(entry.name)
-        return 7
-
     config = tmp_path / "config"
     with Project.open(tmp_path / "p.wb", create=True) as project:
-        in_use = ModelsInUse(project, catalog, Endpoints(tmp_path / "data", tmp_path / "cache"))
-        models = ModelService(
-            catalog, in_use, config, lambda path: catalog.add(path).name, tune, changed.set
-        )
-        yield Bench(models, catalog, config, in_use, changed, tuned)
+        endpoints = Endpoints(tmp_path / "data", tmp_path / "cache")
+        setup = RunSetup(project, cast(ModelProcess, None), catalog, endpoints)
+        models = ModelService(setup, TunedOnly(project, tuned), config, changed.set)
+        yield Bench(models, catalog, config, setup, changed, tuned)
         models.close()
 
 
@@ -151,9 +166,8 @@ class TestPulls:
         hold.set()
         until(came_to(bench, "paused"))
 
-        later = ModelService(
-            bench.catalog, bench.in_use, bench.config, lambda path: "", lambda _: 0, lambda: None
-        )
+        runner = TunedOnly(bench.setup.project, [])
+        later = ModelService(bench.setup, runner, bench.config, lambda: None)
         (resting,) = later.pulls()
         assert (resting.state, resting.done, resting.repository) == ("paused", 3000, NAME)
         later.go_on("tiny-f32")

@@ -55,7 +55,7 @@ def estimate(
             ImportStage(project, [str(folder / "talks.jsonl")])
         )
         question, run_model = question_for("tuned", {}, None), RunModel(model)
-        stage = ScoringStage(project, process, run_model.current, "tuned", question)
+        stage = ScoringStage(project, process, run_model, "tuned", question)
         run = ScoringRun(run_model, question, stage, [stage])
         found = estimate_scoring(
             project, process, run, lambda _, speed, tokens: measured.append(tokens)
