@@ -34,7 +34,11 @@ _OTHER_KINDS = {
 
 
 def frames(source: Source, framing: Framing, reader: Reader | None = None) -> Iterator[Frame]:
-    """The records of a source from its beginning; the reader, once known, distinguishes records from their parts."""
+    """Yields the records of a source from its beginning.
+
+    Args:
+        reader: Reader of the format, if known; after a broken record it recognises where the next one begins.
+    """
     if framing == "lines":
         return lines(source)
     if reader is None:
@@ -50,12 +54,12 @@ def examine(
     """Detects framing and format of a source, which is rewound afterwards.
 
     Args:
-        label: How messages name the input.
-        suffix: Of the file's name without `.gz`; decides only where the content leaves it open.
-        wanted: The format a person chose; None to detect it.
+        label: Name of the input in messages.
+        suffix: Suffix of the file's name without `.gz`; used only if the content does not decide.
+        wanted: The format that the user chose; None to detect it.
 
     Raises:
-        FormatError: Nothing was chosen and no format fits.
+        FormatError: No format was chosen and none fits.
     """
     source.keep()
     head = _head(source)
@@ -75,7 +79,7 @@ def examine(
 
 
 def _head(source: Source) -> bytes:
-    """The first MiB, or less when the input is shorter."""
+    """Returns the first MiB, or less if the input is shorter."""
     pieces: list[bytes] = []
     size = 0
     while size < BYTES_LOOKED_AT and (chunk := source.read()):
@@ -85,10 +89,10 @@ def _head(source: Source) -> bytes:
 
 
 def _framing(head: bytes, suffix: str) -> Framing:
-    """How the records follow one another.
+    """Detects how the records are framed.
 
-    A first line that is whole JSON with more lines after it means JSON Lines. Otherwise most lines being closed
-    objects or lists means JSON Lines with a broken first one. Otherwise the input is one document.
+    JSON Lines: the first line is complete JSON and more lines follow, or most lines are closed objects or lists (then
+    the first record is broken). Otherwise the input is one JSON document.
     """
     rows = [row.strip() for row in islice(_rows(head), RECORDS_LOOKED_AT + 1)]
     if not rows:
@@ -137,14 +141,18 @@ def _sample(source: Source, framing: Framing) -> list[Frame]:
 
 
 def _one_conversation(first: Any, wanted: str | None) -> bool:
-    """Whether a list whose first element is this is itself one bare list of messages."""
+    """Whether a list with this first element is one conversation, a bare list of messages."""
     if wanted is None:
         return looks_like_message(first) and not recognised(first)
     return wanted == "messages" and isinstance(first, dict)
 
 
 def _best(values: list[Any], sample: list[Frame], head: bytes, label: str) -> tuple[Reader, str]:
-    """The reader that recognises most of the values, the earlier one where two recognise as many."""
+    """Returns the reader that recognises most of the values (of equal ones the first), and the reason in words.
+
+    Raises:
+        FormatError: No reader recognises any.
+    """
     best: tuple[int, Reader, str] | None = None
     for reader in READERS:
         seen = [why for value in values if (why := reader.recognise(value)) is not None]

@@ -1,7 +1,7 @@
-"""Cuts a stream of bytes into records: JSON Lines, or JSON values one after the other or in a list.
+"""Splits a stream of bytes into records: JSON Lines, consecutive JSON values, or the elements of a JSON list.
 
 Only one record is in memory at a time. A record that cannot be read becomes a frame with a reason, and reading goes
-on with the next one.
+on with the next record.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from engine.formats.normalise import (
 from engine.formats.source import CHUNK, Source
 
 MAX_RECORD = 64 << 20
-"""Bytes of the largest record that is read."""
+"""Size limit of a record in bytes."""
 
 KEPT_OF_OVERSIZED = 1 << 20
-"""Bytes that are kept of a larger one."""
+"""Number of bytes that are kept of a record beyond the limit."""
 
 Framing = Literal["lines", "list", "values"]
 
 
 class Frame(NamedTuple):
-    """One record: its place, its bytes and its value, or the reason why it has none."""
+    """One record: its number (line or value, from 1; None if it is the whole input), its bytes, and its value or why it
+    cannot be read."""
 
     line: int | None
     raw: bytes
@@ -45,22 +46,29 @@ def _finite(digits: str) -> float | None:
 
 
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: None)
-"""Numbers that JSON cannot write again (NaN, infinities) are read as null."""
+"""Reads numbers that JSON cannot write (NaN, infinities) as null."""
 
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
 _MOST_EFFORT = 256 << 20
-"""Number of characters that may be parsed without success while looking for the record after a broken one."""
+"""Most characters that are parsed in vain while searching for the record after a broken one."""
 
 _LEAST_EFFORT = 1000
-"""Least cost of an attempt without success, in characters."""
+"""Least cost of one failed attempt, in characters."""
 
 _LONGEST_LITERAL = 12
-"""A value cut off within a literal or an escape is reported at most this far before the end."""
+"""Most characters between the end of the text and the error that the decoder reports for a value cut off there."""
 
 
 def load(raw: bytes, unit: str) -> Any:
-    """The JSON value of one record; raises BadRecord, whose reason calls the record `unit`."""
+    """Returns the JSON value of one record.
+
+    Args:
+        unit: Name of the record in the reason of an error, such as `line`.
+
+    Raises:
+        BadRecord: It is not JSON in UTF-8, or nested too deep.
+    """
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -89,7 +97,7 @@ def _sound(raw: bytes, value: Any) -> Any:
 
 
 def lines(source: Source) -> Iterator[Frame]:
-    """Frames of JSON Lines; blank lines are counted but give none."""
+    """Yields the frames of JSON Lines. Blank lines are counted but give no frame."""
     number = 0
     pending: list[bytes] = []
     size = 0
@@ -135,11 +143,11 @@ def _too_large() -> str:
 
 
 class Values:
-    """Frames of a JSON list's elements, or of JSON values that follow one another.
+    """Iterates over the frames of consecutive JSON values or of the elements of a JSON list.
 
     Args:
-        in_list: The input is one list and its elements are the records.
-        is_record: Whether a value is a record of this input; after a broken one reading goes on at the next.
+        in_list: Whether the input is one list, whose elements are the records.
+        is_record: Whether a value is a record; used to find the next record after a broken one.
     """
 
     def __init__(self, source: Source, in_list: bool, is_record: Callable[[Any], bool]) -> None:
@@ -188,7 +196,7 @@ class Values:
                 return False
 
     def _more(self) -> bool:
-        """Reads as much again as is held, so that a long record is parsed few times; False at the end."""
+        """Doubles the text in memory, so that a long record is parsed few times; False at the end of the input."""
         if self._ended:
             return False
         pieces = [self._text[self._at :]]
@@ -215,7 +223,7 @@ class Values:
                     return self._broken(number, _too_large())
                 self._more()
                 continue
-            # A number that touches the end of what is held may have more digits.
+            # A number at the end of the text in memory may have more digits.
             if end < len(self._text) or not self._more():
                 break
         text = self._text[self._at : end]
@@ -223,20 +231,20 @@ class Values:
         return _frame(number, text, value)
 
     def _unfinished(self, error: Exception) -> bool:
-        """Whether the value may be whole once more of the input is read."""
+        """Whether the value may be complete once more of the input is read."""
         if self._ended or not isinstance(error, json.JSONDecodeError):
             return False
         cut_off = error.pos >= len(self._text) - _LONGEST_LITERAL
         return cut_off or error.msg.startswith("Unterminated string")
 
     def _broken(self, number: int, reason: str) -> Frame:
-        """Skips to the next record and returns what lies before it as a frame with a reason."""
+        """Skips to the next record and returns the skipped text as a frame with a reason."""
         skipped = _Skipped()
         self._text, self._at = self._text[self._at :], 0
         search = 1
         effort = _MOST_EFFORT
         while effort > 0:
-            # The decoder counts lines up to each error, so the text before the search must stay short.
+            # The decoder counts the lines before each error, so the text before the place of search is dropped.
             if search > max(CHUNK, len(self._text) // 16):
                 skipped.add(self._text[: search - 1])
                 self._text, search = self._text[search - 1 :], 1
@@ -264,7 +272,7 @@ class Values:
         return self._tail(number, reason, skipped)
 
     def _tail(self, number: int, reason: str, skipped: _Skipped | None = None) -> Frame:
-        """Everything that is left as one frame with a reason."""
+        """Returns the rest of the input as one frame with a reason."""
         skipped = skipped or _Skipped()
         while True:
             skipped.add(self._text[self._at :])
@@ -274,7 +282,7 @@ class Values:
 
 
 class _Skipped:
-    """Text that belongs to no record; only the beginning of a very long one is kept."""
+    """Collects text that belongs to no record, up to `KEPT_OF_OVERSIZED` bytes."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []

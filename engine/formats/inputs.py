@@ -29,19 +29,19 @@ def open_inputs(
     format: str | None = None,
     stdin: BinaryIO | None = None,
 ) -> Iterator[Input]:
-    """Opens files, folders and `-` (standard input) in the order given; a folder's files come in sorted order.
+    """Opens files, folders and `-` (standard input) in the given order; the files of a folder are sorted.
 
-    A file that was named and fits no format is an error; one found in a folder becomes an input of the format
-    `unknown` whose only record is rejected, so that one stray file does not keep the others out. Conversations without
-    an id are named after their file, with its path inside a folder, because each of many folders may hold a `1.json`.
+    A file that is named in `paths` and fits no format is an error. One found in a folder becomes an input of the format
+    `unknown` with one rejected record, so that the others are still imported. Conversations without an id
+    are named after their file with its path inside the folder, because several folders may have a `1.json`.
 
     Args:
         format: One of `FORMATS`; None to detect it for each input.
-        stdin: Read for `-`; the process's own standard input by default.
+        stdin: Stream to read for `-`; None: the standard input of the process.
 
     Raises:
-        FormatError: At the call, for a path or format that does not exist, a folder without conversations,
-            a named file that cannot be opened or fits no format.
+        FormatError: At the call: a path or format does not exist, a folder has no conversations, or a named file cannot
+            be opened or fits no format.
     """
     if format is not None and format not in FORMATS:
         raise FormatError(f"There is no format {format!r}.", f"Choose one of {', '.join(FORMATS)}.")
@@ -58,7 +58,7 @@ def open_inputs(
 
 
 class _Member(NamedTuple):
-    """A file of a folder that was named, and its path inside the folder."""
+    """A file found in a folder: its path, and its path inside the folder."""
 
     path: str
     name: str
@@ -129,7 +129,7 @@ def _stream(label: str, stream: BinaryIO, format: str | None) -> _Conversations:
 
 
 def _found(file: _Member, format: str | None) -> Input:
-    """A file of a folder; what cannot be read as conversations becomes one rejected record."""
+    """Opens a file of a folder; if it cannot be read as conversations, the input has one rejected record."""
     try:
         return _file(file.path, Path(file.name).as_posix(), format)
     except FormatError as error:
@@ -139,7 +139,7 @@ def _found(file: _Member, format: str | None) -> Input:
 
 
 class _Conversations:
-    """One input whose format is known. A stream can be read once, a file as often as one likes."""
+    """One input with a known format. A stream can be read once, a file any number of times."""
 
     def __init__(
         self,
@@ -204,13 +204,13 @@ class _Conversations:
 
 
 class _Ids:
-    """The ids used so far, as hashes, because an input may hold millions."""
+    """The ids of an input so far. Stores hashes, because there may be millions."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
 
     def free(self, wanted: str) -> str:
-        """The id itself, or with `#2`, `#3`... when it was used before."""
+        """Returns the id, with `#2`, `#3`, ... if it was used before, and records it."""
         name, number = wanted, 1
         while hash(name) in self._taken:
             number += 1
@@ -220,7 +220,7 @@ class _Ids:
 
 
 class _Unreadable:
-    """A file of a folder that fits no format: one rejected record that says why."""
+    """An input for a file of a folder that fits no format: one rejected record with the reason."""
 
     def __init__(self, path: str, reason: str) -> None:
         self._path = path

@@ -1,6 +1,6 @@
-"""The leak guard: what gives the ending of a conversation away is listed and kept from a model.
+"""The leak guard: finds text that reveals the outcome of a conversation, and hides it from models.
 
-The content stays as imported; only `Message.model_view` and `Message.hidden` change, and fields of the record that
+The content stays as imported; only `Message.model_view` and `Message.hidden` are set, and fields of the record that
 state an outcome move to the truth. Rules: `stop-token`, `score-observation`, `finish-marker`, `truth-field`.
 
 Not covered: outcomes stated in ordinary words ("your order is placed", "goodbye"), which are part of the conversation,
@@ -105,7 +105,7 @@ FINISH_CALLS = frozenset(
         "mark_task_complete",
     )
 )
-"""Names of tools whose call only says that the work is over, in lower case with underscores."""
+"""Names of tools whose call does nothing but end the episode, in lower case with underscores."""
 
 _NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
@@ -220,7 +220,7 @@ def _with_view(message: Message, view: str) -> Message:
 
 
 def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
-    """Looks at the last message of a tool or user, if at most one message follows it."""
+    """Hides a score in the last message of a tool or user, if at most one message follows it."""
     for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
         message = messages[index]
         if message.role not in ("tool", "user"):
@@ -238,7 +238,7 @@ def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
 
 
 def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
-    """Looks at the last message of the assistant, if at most one message follows it."""
+    """Hides a finish marker in the last message of the assistant, if at most one message follows it."""
     for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
         message = messages[index]
         if message.role != "assistant":
@@ -289,7 +289,7 @@ def _as_text(call: ToolCall) -> str:
 
 
 def _answer(arguments: str) -> str:
-    """What a finishing call says to the user, without the wrapping; empty when it says nothing."""
+    """Returns the text for the user in the arguments of a finishing call; empty if there is none."""
     try:
         value = storable(json.loads(arguments))
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""Turns messages as files have them into `engine.conversation.Message`: roles, contents, tool calls.
+"""Converts messages from files into `engine.conversation.Message`: roles, contents, tool calls.
 
-One vocabulary of roles serves every format, because exports mix them; a format only says where its messages are.
+All formats share one vocabulary of roles, because exports mix them; a format only defines where its messages are.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from engine.conversation import Conversation, Message, Role, ToolCall, without_surrogates
 
 MAX_DEPTH = 200
-"""Deepest nesting of a record; well below what the JSON encoder of Python can write again."""
+"""Deepest allowed nesting of a record, well below the limit of Python's JSON encoder."""
 
 RENDERED_CALLS = "TOOL CALLS: ["
-"""How the uniform form repeats a message's tool calls at the end of its content."""
+"""Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
 
 ROLE_NAMES: dict[str, Role] = {
     "system": "system",
@@ -53,7 +53,7 @@ _PLACEHOLDERS = {
 
 
 class BadRecord(Exception):
-    """A record is not a conversation; `reason` says why, for a person."""
+    """The record is not a conversation; `reason` is a text for the user."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -62,11 +62,11 @@ class BadRecord(Exception):
 
 @dataclass(slots=True)
 class Draft:
-    """A conversation as a reader found it, before the leak guard.
+    """A conversation as its reader returns it, before the leak guard.
 
     Attributes:
         fields: The other fields of the record; the leak guard divides them into meta and truth.
-        truth_fields: Names in `fields` that are truth in this format, whatever they are elsewhere.
+        truth_fields: Names in `fields` that are truth in this format, even if not in others.
     """
 
     conversation: Conversation
@@ -75,7 +75,7 @@ class Draft:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, in words: `a list`, `text`, `null`."""
+    """Returns the type of a JSON value in words: `a list`, `text`, `null`."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -88,7 +88,7 @@ def kind_of(value: Any) -> str:
 
 
 def as_object(record: Any) -> dict[str, Any]:
-    """The record itself; raises BadRecord where it is no object."""
+    """Returns the record; raises BadRecord if it is not an object."""
     if not isinstance(record, dict):
         raise BadRecord(f"the record is {kind_of(record)}, not an object")
     return record
@@ -109,7 +109,7 @@ def looks_like_messages(value: Any) -> bool:
 
 
 def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message, ...]:
-    """All messages of a record; raises BadRecord when there are none or one of them is not a message."""
+    """Returns the messages of a record; raises BadRecord if there are none or one is not a message."""
     if not isinstance(items, list):
         raise BadRecord(f"the messages are {kind_of(items)}, not a list")
     if not items:
@@ -120,9 +120,14 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
 
 
 def read_message(item: Any, number: int, rendered_calls: bool = False) -> Message:
-    """One message; `number` counts from 1 and is used in the reason of a BadRecord.
+    """Reads one message.
 
-    With `rendered_calls`, a rendering of the tool calls at the end of the content is left out of it.
+    Args:
+        number: Number of the message, from 1, for the reason of a BadRecord.
+        rendered_calls: Whether the content may end with a copy of the tool calls as text, which is removed.
+
+    Raises:
+        BadRecord: It is not a message.
     """
     if not isinstance(item, dict):
         raise BadRecord(f"message {number} is {kind_of(item)}, not an object")
@@ -160,7 +165,7 @@ def _bad_role(spoken_by: Any, number: int) -> str:
 
 
 def _joined_parts(content: Any, calls: list[ToolCall], item: Mapping[str, Any], number: int) -> str:
-    """Text of a content that is null or a list of parts; tool calls among the parts are appended to `calls`."""
+    """Returns the text of a content that is null or a list of parts; appends tool calls among the parts to `calls`."""
     if content is None:
         refusal = item.get("refusal")
         if isinstance(refusal, str):
@@ -206,7 +211,7 @@ def _call(entry: Any, number: int) -> ToolCall:
         raise BadRecord(f"message {number} has a tool call that is {kind_of(entry)}")
     body = entry.get("function", entry.get("custom"))
     if not isinstance(body, dict):
-        # Some writers put the name itself under "function", others leave the wrapper out.
+        # Some exports have the name itself under "function", others have no wrapper.
         body = {**entry, "name": body} if isinstance(body, str) else entry
     name = body.get("name")
     if not isinstance(name, str):
@@ -218,7 +223,7 @@ def _call(entry: Any, number: int) -> ToolCall:
 
 
 def _calls_in_text(text: str) -> list[ToolCall]:
-    """The calls that a function_call turn states as JSON; none when it is something else."""
+    """Returns the calls that a `function_call` turn has as JSON text; [] if it is not such JSON."""
     try:
         value = storable(json.loads(text))
         return [_call(entry, 0) for entry in (value if isinstance(value, list) else [value])]
@@ -243,7 +248,7 @@ def _optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None
 
 
 def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -> str:
-    """The first usable id among `keys`, else `fallback`; raises BadRecord for an id that is a list or an object."""
+    """Returns the first usable id among `keys`, else `fallback`; raises BadRecord if an id is a list or an object."""
     for key in keys:
         value = record.get(key)
         if isinstance(value, str) and value:
@@ -256,7 +261,8 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
 
 
 def created_at(record: Mapping[str, Any]) -> str | None:
-    """When the conversation began: text unchanged, seconds or milliseconds since 1970 as ISO 8601 in UTC; or None."""
+    """Returns when the conversation began, None if unknown: a text unchanged, seconds or milliseconds since 1970 as ISO
+    8601 in UTC."""
     for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
         value = record.get(key)
         if isinstance(value, str) and value and len(value) <= 64:
@@ -269,7 +275,7 @@ def created_at(record: Mapping[str, Any]) -> str | None:
 
 
 def storable(value: Any) -> Any:
-    """A JSON value without lone surrogates in texts and keys."""
+    """Returns a JSON value without lone surrogates in texts and keys, which UTF-8 cannot encode."""
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, list):
@@ -280,7 +286,7 @@ def storable(value: Any) -> Any:
 
 
 def nested_deeper(value: Any, limit: int) -> bool:
-    """Whether a JSON value has more than `limit` levels; counts without recursion."""
+    """Whether a JSON value is nested deeper than `limit` levels; works without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     depth = 0
     while level and depth <= limit:

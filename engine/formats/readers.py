@@ -1,4 +1,4 @@
-"""The formats: how a record of each is recognised, and where it has its messages, ids and truth."""
+"""The readers, one for each format: how its records are recognised, and where they have messages, ids and truth."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from engine.formats.normalise import (
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One format.
+    """The reader of one format.
 
     Attributes:
-        recognise: Why a record looks like this format, in words; None when it does not.
-        read: The record as a draft; the second argument is the id to use when the record has none. Raises BadRecord.
+        recognise: Returns in words why a record looks like this format; None if it does not.
+        read: Returns the draft of a record; the second argument is the id for a record without one. Raises BadRecord.
     """
 
     name: str
@@ -67,7 +67,7 @@ _OPENAI_IDS = ("id", "conversation_id", "custom_id")
 
 
 def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The part of an OpenAI record that holds `messages`, with its name."""
+    """Returns the part of an OpenAI record that holds `messages`, with its name before it."""
     for name in ("body", "request"):
         part = record.get(name)
         if isinstance(part, dict) and "messages" in part:
@@ -76,7 +76,7 @@ def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def _choice(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The first choice of the answer in a batch output or a logged call."""
+    """Returns the first choice of the answer in a batch output or a logged call; None if there is none."""
     response = record.get("response")
     if isinstance(response, dict):
         body = response.get("body")
@@ -188,7 +188,7 @@ READERS: tuple[Reader, ...] = (
     Reader("sgd", sgd.recognise, sgd.read),
     Reader("messages", _recognise_messages, _read_messages),
 )
-"""In the order in which they are tried: those that ask for more keys come first."""
+"""All readers in the order of detection: those that require more keys come first."""
 
 
 def recognised(record: Any) -> bool:

@@ -1,8 +1,8 @@
-"""RecLLMSim: people and simulated users who plan with an assistant, one conversation a file, in three schemas.
+"""The RecLLMSim format: people and simulated users plan with an assistant; one conversation a file, three schemas.
 
-Simulated users in English (`LLM_agent_user`), people in Chinese (`real_human_user`), and a second study with people
-(`human_exp_V2`). Everything that was annotated is truth, under its own name, and what the three have in common also
-under the names that the rest of the program knows.
+The schemas are `LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a
+second study with people). All annotations become truth under their own names; those that the schemas share also under
+the names that the rest of the program uses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TASKS = {
     "菜谱规划": "recipe planning",
     "new travel planning": "travel planning",
 }
-"""English names of the four goals; a name that is not a key is English already."""
+"""Chinese name -> English name of the four tasks; other names are English already."""
 
 HALLUCINATED = {"是": True, "否": False, "无法判断": None}
 RATED = {
@@ -36,7 +36,7 @@ RATED = {
     "Availability": {"很有用": 2, "有一定参考": 1, "不可用": 0},
     "Diversity": {"结果多样": 2, "一般": 1, "结果单一": 0},
 }
-"""Numbers of the questionnaire's options; in `Memorization` 1 says that something was forgotten."""
+"""Option of the questionnaire -> number; in `Memorization`, 1 means that something was forgotten."""
 
 _SIMULATED, _ASKED = "preference_id", "questionnaire"
 _OF_A_MESSAGE = ("role", "content")
@@ -45,7 +45,7 @@ _LANGUAGES = ("en", "zh")
 
 
 def recognise(record: Any) -> str | None:
-    """Why a record looks like this format; None when it does not."""
+    """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or not looks_like_messages(record.get("history")):
         return None
     if not isinstance(record.get("task_context"), str):
@@ -55,15 +55,15 @@ def recognise(record: Any) -> str | None:
 
 
 def read(record: Any, fallback_id: str) -> Draft:
-    """The conversation; all other fields but the model's name become truth.
+    """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:
-        BadRecord: It is no such record.
+        BadRecord: The record does not have this format.
     """
     record = as_object(record)
     history = record.get("history")
     messages = read_messages(history)
-    assert isinstance(history, list)  # read_messages refuses all else
+    assert isinstance(history, list)  # read_messages has raised for anything else
     meta = {name: record[name] for name in _META if name in record}
     rest = {name: value for name, value in record.items() if name not in ("history", "id", *_META)}
     found = record_id(record, ("id",), fallback_id)
@@ -88,7 +88,7 @@ def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _questionnaire(asked: Any) -> dict[str, Any]:
-    """Answers of the questionnaire as numbers and as words; an unknown option has its word only."""
+    """Returns the answers of the questionnaire as numbers and as words; an unknown option only as its words."""
     if not isinstance(asked, list):
         return {}
     options = {
@@ -105,7 +105,7 @@ def _questionnaire(asked: Any) -> dict[str, Any]:
 
 
 def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Annotations of turns: a list with one entry for each assistant or user message; None where one has none."""
+    """Returns the annotations of turns: name -> one value for each assistant or user message, None if it has none."""
     answers = [one for one in history if one.get("role") == "assistant"]
     user_turns = [one for one in history if one.get("role") == "user"]
     found = {
@@ -135,7 +135,7 @@ def _memo(value: Any) -> Any:
 
 
 def _number(value: Any) -> int | None:
-    """A number from 1 to 5, given as a number or as text."""
+    """Returns a number from 1 to 5 that is given as a number or as text; None for anything else."""
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) else None

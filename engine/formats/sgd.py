@@ -1,7 +1,7 @@
-"""Schema-guided dialogues (Rastogi et al. 2020, also the shape of MultiWOZ 2.2): turns of a user and a system.
+"""The format of schema-guided dialogues (Rastogi et al. 2020; also of MultiWOZ 2.2): turns of a user and a system.
 
-A system turn may state the service call that was made before it was spoken; it becomes a tool call and its result. All
-annotations are truth or are left to the stored bytes: no act, slot or state reaches a model.
+A system turn may hold the service call that was made before it; it becomes a tool call and its result. Annotations
+become truth or stay in the original bytes only: no act, slot or state reaches a model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VERSION = re.compile(r"_\d+$")
 
 
 def recognise(record: Any) -> str | None:
-    """Why a record looks like this format; None when it does not."""
+    """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or "dialogue_id" not in record:
         return None
     turns = record.get("turns")
@@ -37,10 +37,10 @@ def recognise(record: Any) -> str | None:
 
 
 def read(record: Any, fallback_id: str) -> Draft:
-    """The conversation; `services`, `intents` and the `goal` made of the services are truth.
+    """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:
-        BadRecord: It is no such record.
+        BadRecord: The record does not have this format.
     """
     record = as_object(record)
     turns = record.get("turns")
@@ -71,7 +71,7 @@ def read(record: Any, fallback_id: str) -> Draft:
 
 
 def _service_call(frame: Mapping[str, Any]) -> list[Message]:
-    """The call of a frame and what it returned; empty where none was made."""
+    """Returns the tool call of a frame and its result as messages; [] if it has no call."""
     call = frame.get("service_call")
     method = call.get("method") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(method, str):

@@ -1,7 +1,7 @@
-"""Logs of sharded simulation (Laban et al. 2025, "LLMs Get Lost In Multi-Turn Conversation"): messages and notes.
+"""The format of the logs of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025): messages and notes.
 
-Notes say which shard was revealed, what kind of answer it was, and how it was scored. They are truth, each with the
-number of messages before it; nothing of them reaches a model.
+A note gives the revealed shard, the category of a reply, or the score of an answer. Notes become truth, each with the
+number of messages before it; they do not reach a model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTE = "log"
 
 
 def recognise(record: Any) -> str | None:
-    """Why a record looks like this format; None when it does not."""
+    """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or not isinstance(record.get("conv_type"), str):
         return None
     if not looks_like_messages(record.get("trace")):
@@ -34,10 +34,10 @@ def recognise(record: Any) -> str | None:
 
 
 def read(record: Any, fallback_id: str) -> Draft:
-    """The conversation, named by the trace; `reward` is the score, and `complete` whether it was solved.
+    """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:
-        BadRecord: It is no such record.
+        BadRecord: The record does not have this format.
     """
     record = as_object(record)
     trace = record.get("trace")

@@ -16,10 +16,10 @@ from engine.records.imports import Parsed, Rejected
 def parse(
     reader: Reader, value: Any, raw: bytes, line: int | None, fallback_id: str
 ) -> Parsed | Rejected:
-    """Reads a record by the reader of its format.
+    """Reads a record with the reader of its format.
 
     Args:
-        fallback_id: The id to use when the record has none.
+        fallback_id: The id for a record without one.
     """
     try:
         draft = reader.read(value, fallback_id)
@@ -34,7 +34,7 @@ def parse(
 
 
 def parse_made(record: Mapping[str, Any], format: str, fallback_id: str) -> Parsed | Rejected:
-    """Reads a record that was made here as if it came from a file of that format.
+    """Reads a record that this program made, as if it came from a file of that format.
 
     Raises:
         StopIteration: There is no such format.

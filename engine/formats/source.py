@@ -1,4 +1,4 @@
-"""Reads the bytes of one input in chunks, decompressed, with the position in the file; can be rewound."""
+"""Reads the bytes of one input in chunks, decompressed; knows the position in the file, and can be rewound."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Source:
     """Reads a binary stream in chunks; gzip is recognised by its first bytes, a byte order mark is dropped.
 
     Attributes:
-        position: Bytes taken from the stream so far, compressed ones where it is compressed.
-        error: Why the data ended early (a truncated or damaged gzip file, a failing disk); None while all is well.
+        position: Number of bytes read from the stream so far, before decompression.
+        error: Why the data ended early (a truncated or damaged gzip file, a failing disk); None if it did not.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -28,16 +28,16 @@ class Source:
         self._replay: list[bytes] = []
 
     def keep(self) -> None:
-        """Remembers what is read from now on, so that `rewind` can return it again."""
+        """Keeps the chunks that are read from now on, so that `rewind` can return them again."""
         self._kept = []
 
     def rewind(self) -> None:
-        """Returns to where `keep` was called; what is read afterwards is not remembered."""
+        """Returns to where `keep` was called; chunks read afterwards are no longer kept."""
         self._replay = [*(self._kept or []), *self._replay]
         self._kept = None
 
     def read(self) -> bytes:
-        """The next chunk, empty at the end. Memory is bounded whatever the compression."""
+        """Returns the next chunk, empty at the end. Memory is bounded for any compression ratio."""
         chunk = self._replay.pop(0) if self._replay else next(self._chunks, b"")
         if self._kept is not None and chunk:
             self._kept.append(chunk)
@@ -76,7 +76,7 @@ class Source:
             start = self._take()
 
     def _gunzipped(self, data: bytes) -> Iterator[bytes]:
-        """All members of a gzip stream; zero padding after them is allowed, anything else is an error."""
+        """Yields the data of all members of a gzip stream; only zero padding may follow, else it is an error."""
         member = zlib.decompressobj(wbits=31)
         while data or (data := self._take()):
             before = member.copy()
@@ -106,7 +106,7 @@ class Source:
 
 
 def _readable(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """What comes out of damaged data before the damage, fed byte by byte because a failing step yields nothing."""
+    """Yields the data before a damaged place. Feeds single bytes, because a failing step returns nothing."""
     for at in range(len(data)):
         try:
             out = member.decompress(data[at : at + 1])

@@ -10,13 +10,13 @@ _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
 
 
 def prompt_kinds() -> list[str]:
-    """The kinds of simulation that have prompt texts."""
+    """Returns the kinds of simulation that have prompt texts."""
     folder = resources.files("engine.simulate") / "prompts"
     return sorted(one.name for one in folder.iterdir() if one.is_dir())
 
 
 def prompt_texts(kind: str) -> dict[str, str]:
-    """The prompt texts that come with one kind of simulation, by name: the files `prompts/KIND/*.txt`."""
+    """Returns the bundled prompt texts of one kind of simulation by name: the files `prompts/KIND/*.txt`."""
     folder = resources.files("engine.simulate") / "prompts" / kind
     return {
         file.name.removesuffix(".txt"): file.read_text("utf-8")
@@ -26,12 +26,12 @@ def prompt_texts(kind: str) -> dict[str, str]:
 
 
 def places(text: str) -> frozenset[str]:
-    """Names of the places of a prompt text."""
+    """Returns the names of the places in a prompt text."""
     return frozenset(_PLACE.findall(text))
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """A prompt text with its places filled in one pass, so that brackets in a value stay as they are.
+    """Returns a prompt text with its places filled in one pass, so that brackets in a value stay unchanged.
 
     Raises:
         KeyError: A place has no value.

@@ -1,4 +1,4 @@
-"""Forms: sections and fields as JSON, read, counted and compared."""
+"""Forms as JSON: sections and fields; reads forms, walks their fields and copies answers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
 
 
 def fields_under(content: Mapping[str, Any], labels: Collection[str]) -> list[Field]:
-    """The fields that have one of these labels, or stand in a section that has it, in order."""
+    """Returns the fields with one of these labels on their path, in order."""
     return [field for field in fields(content) if not set(labels).isdisjoint(field.path)]
 
 

@@ -94,10 +94,10 @@ MODULES = (
 
 
 def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]) -> ObjectReply:
-    """What to do next: `{"next action", "chunk to work on"}`. Filling a chunk names one; it may be one that is none.
+    """Asks the manager what to do next; returns `{"next action", "chunk to work on"}`. The chunk may not exist.
 
-    A reply that follows the schema does what the prompt says of each action: it splits the form at the very beginning,
-    works on a chunk of those `offered`, and stops when none is left.
+    The JSON schema allows only the action that the prompt asks for in this state: to split the form at the beginning,
+    then to work on one of the chunks `offered`, and to stop when none is left.
     """
     chunks: Mapping[str, str] = state["chunks"]
     actions = (FORM_CHUNKS, FILL_CHUNK, STOP)
@@ -121,7 +121,7 @@ def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]
 
 
 def summary_of(session: FormSession, label: str, node: Content) -> ObjectReply:
-    """One sentence on a top-level label: `{"summary"}`; its children's names where the module fails."""
+    """Asks for a sentence about a top-level label; returns `{"summary"}`. The fallback names its children."""
     return session.ask(
         EXTRACTOR_OF_QUESTIONS,
         {"SECTION": dumped({label: node})},
@@ -132,7 +132,7 @@ def summary_of(session: FormSession, label: str, node: Content) -> ObjectReply:
 
 
 def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply:
-    """Labels by group; four a group where the module fails."""
+    """Asks for groups of labels; returns group -> labels. The fallback makes groups of four."""
     labels = list(summaries)
 
     def fallback() -> dict[str, Any]:
@@ -154,7 +154,7 @@ def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply
 def better_groups(
     session: FormSession, summaries: Mapping[str, str], groups: Content
 ) -> ObjectReply:
-    """A better grouping, or the same one; the same where the module fails."""
+    """Asks to improve a grouping; returns group -> labels. The fallback is the grouping itself."""
     return session.ask(
         GROUPING_VALIDATOR,
         {"SUMMARIES": dumped(summaries), "GROUPING": dumped(groups)},
@@ -165,10 +165,11 @@ def better_groups(
 
 
 def next_of_filler(session: FormSession, state: Content, asking: bool) -> ObjectReply:
-    """What to do next in a chunk: `{"next action"}`; to validate where the module fails and all fields are answered.
+    """Asks the filler of a chunk what to do next; returns `{"next action"}`. The fallback validates if all fields are
+    answered.
 
-    A reply that follows the schema does what the prompt says of each action: it asks where a field is open, if
-    `asking` is set, and validates where one is answered.
+    The JSON schema allows only the actions that fit the state: to ask if a field is open and `asking` is set, and to
+    validate if a field is answered.
     """
     found = set(state["fields"].values())
     answered = found <= {"answered", "validated"}
@@ -183,7 +184,7 @@ def next_of_filler(session: FormSession, state: Content, asking: bool) -> Object
 
 
 def question_about(session: FormSession, section: Content) -> ObjectReply:
-    """A question on the open fields of a chunk, with the labels it is for; the first label where the module fails."""
+    """Asks for a question on the open fields of a chunk, with its labels. The fallback is about the first field."""
     labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields(section))]))
 
     def fallback() -> dict[str, Any]:
@@ -206,9 +207,9 @@ def question_about(session: FormSession, section: Content) -> ObjectReply:
 def next_after_answer(
     session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> ObjectReply:
-    """What to make of an answer: `{"next action"}`; to take the information where the module fails.
+    """Asks how to go on after an answer; returns `{"next action"}`. The fallback extracts the information.
 
-    After as many further questions as the rules allow, the information is taken as it is.
+    After as many follow-up questions as the rules allow, the information is extracted without a call.
     """
     values = _dialogue_values(dialogue, targets, section)
     return session.ask(
@@ -224,7 +225,7 @@ def next_after_answer(
 def follow_up(
     session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> ObjectReply:
-    """A new question that says what a valid answer is: `{"question"}`; the last one where the module fails."""
+    """Asks for a question that explains what a valid answer is; returns `{"question"}`; fallback: the last question."""
     values = _dialogue_values(dialogue, targets, section)
     return session.ask(
         FOLLOW_UP_QUESTION,
@@ -238,7 +239,7 @@ def follow_up(
 def repeated(
     session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> ObjectReply:
-    """The question once more, with what was wrong with the answer: `{"new question"}`."""
+    """Asks for the question again with what was wrong in the answer; returns `{"new question"}`."""
     values = _dialogue_values(dialogue, targets, section)
     return session.ask(
         REPEATED_QUESTION,
@@ -252,7 +253,7 @@ def repeated(
 
 
 def information_in(session: FormSession, dialogue: Dialogue, section: Content) -> ObjectReply:
-    """Facts of a dialogue as texts by key; the keys of a schema are the labels. The last answer where it fails."""
+    """Asks for the facts in a dialogue; returns texts by path of a field. The fallback is the last answer."""
     return session.ask(
         EXTRACTOR,
         {"DIALOGUE": dumped(dialogue)},
@@ -265,7 +266,7 @@ def information_in(session: FormSession, dialogue: Dialogue, section: Content) -
 def filled_section(
     session: FormSession, section: Content, information: Mapping[str, str], targets: Sequence[str]
 ) -> ObjectReply:
-    """The section with answers; where the module fails, information is copied to the fields of the same name."""
+    """Asks for the section with answers filled in. The fallback copies information to the fields of the same name."""
     values = {
         "FORM": dumped(section),
         "INFORMATION": dumped(information),
@@ -283,7 +284,7 @@ def filled_section(
 def validated_section(
     session: FormSession, section: Content, information: Mapping[str, str]
 ) -> ObjectReply:
-    """The section, corrected; as it is where the module fails."""
+    """Asks for the section with corrected answers. The fallback is the section itself."""
     return session.ask(
         VALIDATOR,
         {"FORM": dumped(section), "INFORMATION": dumped(information)},
@@ -294,7 +295,7 @@ def validated_section(
 
 
 def joined(path: Path) -> str:
-    """A path as one text."""
+    """Formats a path as one text."""
     return " / ".join(path)
 
 
@@ -305,7 +306,7 @@ def _dialogue_values(
 
 
 def _is_grouping(reply: Content, summaries: Mapping[str, str]) -> bool:
-    """Whether every member is a label or a summary."""
+    """Whether every member of every group is a label or a summary."""
     known = {*summaries, *summaries.values()}
     return bool(reply) and all(
         _are_texts(members) and known.issuperset(members) for members in reply.values()
@@ -325,7 +326,7 @@ def _last_question(dialogue: Dialogue) -> str:
 
 
 def _copied(section: Content, information: Mapping[str, str]) -> dict[str, Any]:
-    """The section with information at the fields of its keys: a whole path, or the label of an open field."""
+    """Returns the section with information copied to fields; a key is a whole path or the label of an open field."""
     copy = deepcopy(dict(section))
     for key, value in information.items():
         name = key.split(OPTIONS_MARK)[0]

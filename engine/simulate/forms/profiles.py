@@ -108,7 +108,7 @@ def _read(name: str, value: Any) -> Profile:
     answers = value.get("answers", {}) if isinstance(value, dict) else None
     if not isinstance(described, str) or not isinstance(answers, dict):
         raise UsageError(
-            f"Profile {name} says nobody.", "Give a text, or an object with `description`."
+            f"Profile {name} describes nobody.", "Give a text, or an object with `description`."
         )
     for form, known in answers.items():
         if not isinstance(known, dict) or not all(_is_answer(one) for _, one in _flat(known, ())):

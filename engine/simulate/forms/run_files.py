@@ -18,7 +18,7 @@ def run_files(
     rules: Mapping[str, Any],
     models: Mapping[str, str],
 ) -> dict[str, str]:
-    """The files of a run by name, as JSON texts.
+    """Returns the files of a run by name, as JSON texts.
 
     Args:
         result: `Ending.result` of the play.
@@ -27,7 +27,7 @@ def run_files(
         models: Label of the model of each role.
 
     Returns:
-        `config.json`, `dialogue.json`, `filled-form.json` and `transcript.json`; of the modules also `info.json`,
+        `config.json`, `dialogue.json`, `filled-form.json` and `transcript.json`; for a modular run also `info.json`,
         `dm-state.json` and `cfm-states.json`.
     """
     files: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Scores of a run of form filling: how much was filled, in how many turns. `correctness` measures whether it is right.
+"""Scores a run of form filling: how much was filled, and in how many turns. `correctness` compares with known answers.
 
 The counts are those of the evaluation script of Hakimov et al. (2024), the three scores those of their paper.
 """
@@ -47,7 +47,7 @@ class FormScores:
 
     @property
     def success(self) -> float:
-        """Weighted share of filled fields, 0 to 1; a kind of which the form has no field does not count."""
+        """Weighted share of filled fields, 0 to 1; a kind (required, optional) without fields does not count."""
         weighted = ((1.0, self.required), (OPTIONAL_WEIGHT, self.optional))
         present = [(weight, filled / total) for weight, (filled, total) in weighted if total]
         return sum(weight * share for weight, share in present) / sum(
@@ -56,13 +56,13 @@ class FormScores:
 
     @property
     def efficiency(self) -> float:
-        """At most 1: two fields a turn or more, and no repetition."""
+        """Efficiency, at most 1, which is reached with two or more fields a turn and no repeated question."""
         turns = max(1.0, 2 * self.turns / self.length)
         return 1 / (turns + self.repetitions / self.length)
 
     @property
     def score(self) -> float:
-        """Harmonic mean of success and efficiency; 0 where nothing was filled."""
+        """Harmonic mean of success and efficiency; 0 if nothing was filled."""
         success = self.success
         return 2 / (1 / success + 1 / self.efficiency) if success else 0.0
 
@@ -70,7 +70,7 @@ class FormScores:
 def form_scores(
     filled: Mapping[str, Any], dialogue: Sequence[Mapping[str, str]], modules: Sequence[str]
 ) -> FormScores:
-    """The scores of a run.
+    """Computes the scores of a run.
 
     Args:
         filled: The form at the end, with at least one field.

@@ -19,7 +19,7 @@ class FormRow:
 
     Attributes:
         fields: Number of fields of the form.
-        required, optional: Mean share of filled fields of each kind; None where the form has none.
+        required, optional: Mean share of filled fields of each kind; None if the form has none.
         turns, repetitions, success, efficiency, score: Means over runs.
         complete: Number of runs that filled all required fields.
         right: Number of right fields and of judged fields over all runs; None without known answers.
@@ -45,7 +45,7 @@ class FormRow:
 
 
 def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
-    """The table of the results of runs, in the order of the forms of Hakimov et al., modular first."""
+    """Returns a row for each form and variant, in the order of the forms of Hakimov et al., modular first."""
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         grouped.setdefault((result["form"], result["variant"]), []).append(result)

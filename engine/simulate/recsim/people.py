@@ -35,7 +35,7 @@ ADVISED = "new travel planning"
 """The task in which the assistant gets a system message with its role."""
 
 Mapped = Mapping[str, Any]
-"""A profile in the closed vocabulary: by field {en, zh}, or a list of those."""
+"""A profile in the closed vocabulary: field -> {en, zh}, or a list of those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a person wants to do, written in the second person; `text` by language."""
+    """A task description addressed to the simulated person ("You want to ..."); `text` by language."""
 
     id: int
     task: str
@@ -63,7 +63,7 @@ class Situation:
 
 @cache
 def vocabulary() -> Mapping[str, Mapping[str, str]]:
-    """The closed answers of each field but `Age`, English to Chinese: those of RecLLMSim (Apache-2.0)."""
+    """Returns the allowed answers of each field but `Age`, English -> Chinese, as in RecLLMSim (Apache-2.0)."""
     found: dict[str, dict[str, str]] = _data("vocabulary.json")
     return found
 

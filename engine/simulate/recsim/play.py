@@ -26,7 +26,7 @@ FORMAT = "recllmsim"
 MAX_TURNS = 10
 USER_TOKENS, ASSISTANT_TOKENS = 200, 512
 FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "再见"))
-"""A reply with both words of a pair, in any case, ends the conversation and is no part of it."""
+"""A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
 
 _CHINESE: Language = "zh"
 

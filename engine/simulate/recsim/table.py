@@ -30,7 +30,7 @@ class TaskRow:
 
 
 def by_task(results: Iterable[Mapping[str, Any]]) -> list[TaskRow]:
-    """A row for each task that was played, in the order of `TASKS`.
+    """Returns a row for each task that was played, in the order of `TASKS`.
 
     Args:
         results: `Ending.result` of each play.

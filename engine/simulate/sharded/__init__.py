@@ -1,1 +1,4 @@
-"""Sharded conversations: an instruction given away one piece a turn, after Laban et al. 2025."""
+"""Sharded simulation: a user reveals an instruction one piece (shard) a turn.
+
+After Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025).
+"""

@@ -1,14 +1,15 @@
-"""Runs a function that a model wrote, in a process that can do next to nothing.
+"""Runs a function that a model wrote, in a confined process.
 
-What is confined, on Linux on x86-64 and ARM64: a filter of system calls (seccomp) leaves reading files, memory and the
-clock; so there is no network and no socket of any kind, no second process or thread, no other program, no signal, and
-nothing is written, made, renamed or removed anywhere. Where the kernel has Landlock, only Python's own library and the
-system's can be read. Memory, processor time, the clock, open files and the size of the result are limited. The
-environment is empty, the folder is an empty temporary one, output goes nowhere. Only the standard library is there.
+On Linux on x86-64 and ARM64 a filter of system calls (seccomp) allows only reading files, memory and the clock. So the
+process has no network and no sockets, cannot start processes, threads or programs, sends no signals, and cannot write,
+create, rename or delete files. If the kernel has Landlock, it can read only the libraries of Python and of the system.
+Memory, processor time, elapsed time, open files and the size of the result are limited. The environment is empty, the
+working folder is an empty temporary one, output is discarded, and only the standard library can be imported.
 
-What is not: the load on one processor core and on memory within the limits; without Landlock, the reading of what this
-user may read (it could only come out in a result of a few kilobytes, which is compared and stored). An answer that sets
-out to find the channel of the result may forge its own result. On other systems nothing is run (`require_confinement`).
+Not prevented: load on one processor core and on memory within the limits; without Landlock, reading files that this
+user may read (they could leave only through a result of a few kilobytes, which is compared and stored); and an answer
+that searches for the channel of the result may forge its own result. On other systems nothing is run
+(`require_confinement`).
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def probe(folder):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may use.
+    """The limits of one run.
 
     Attributes:
-        seconds: Processor time, rounded up to whole seconds; by the clock three times as much.
+        seconds: Processor time, rounded up to whole seconds; the limit of elapsed time is three times as long.
         memory_bytes: Address space.
         result_bytes: Length of the result as JSON.
     """
@@ -63,11 +64,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         ended: `returned`; `raised` an exception; at a `limit` of time; `died` (memory, a crash, a refused result).
-        value: What it returned, as JSON keeps it (a tuple is a list).
+        value: The returned value after a round trip through JSON (a tuple is a list).
         error: The exception, if it raised one.
     """
 
@@ -92,13 +93,13 @@ def run_function(
 
 @cache
 def require_confinement() -> str:
-    """Tries the confinement once for this process.
+    """Tests the confinement, once in the life of this process.
 
     Returns:
-        What is confined on this system, one sentence.
+        A sentence on what is confined on this system.
 
     Raises:
-        UsageError: Answers in code cannot be run here safely.
+        UsageError: Code written by models cannot be run safely on this system.
     """
     with tempfile.TemporaryDirectory() as folder:
         outcome, files = _run(_PROBE, "probe", [folder], Limits())
@@ -139,7 +140,7 @@ def _run(
 
 
 def _child(folder: str, asked: int, result: int, seconds: float) -> bool:
-    """Runs the child; False if a limit of time ended it."""
+    """Runs the child process; returns False if a time limit ended it."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(_CHILD)],
         stdin=asked,
@@ -154,7 +155,7 @@ def _child(folder: str, asked: int, result: int, seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     finally:
-        # It cannot have made others. Once it has ended this does nothing.
+        # Killing the child is enough, since it cannot start processes. After its end this does nothing.
         process.kill()
         process.wait()
 

@@ -1,4 +1,4 @@
-"""Run by `confined` in a process of its own: gives up every right it does not need, then runs what a model wrote.
+"""The program of the child process of `confined`: drops all rights it does not need, then runs the model's code.
 
 Reads one JSON object from standard input: `source`, `function`, `arguments`, and the limits. Writes one JSON object to
 the file that is its standard output: `{"value": ...}` or `{"error": "..."}`. Imports the standard library only.
@@ -32,7 +32,7 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 _READ_FILE, _READ_FOLDER = 0b101, 0b1101  # execute (map), read a file; and list a folder
 _EVERY_ACCESS = (1 << 13) - 1
 
-# Numbers of the calls that may be made; `open` and `openat` for reading only. Whatever is not listed is refused:
+# Numbers of the allowed system calls; `open` and `openat` only for reading. All others are refused:
 # sockets, new processes and threads, programs, signals, every change of a file system, of limits, of others' memory.
 _X86_64 = {
     "arch": 0xC000003E,
@@ -72,12 +72,12 @@ def _limit(request: dict[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(kind, (amount, amount))
-    # A second later comes the signal that cannot be ignored.
+    # The hard limit, one second later, sends SIGKILL, which cannot be ignored.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
 def _readable() -> Iterator[str]:
-    """What running Python needs to read."""
+    """Yields the paths that Python has to read while it runs."""
     yield from {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")}
     yield os.path.join(sys.base_exec_prefix, "lib")
     yield from (
@@ -92,12 +92,12 @@ def _readable() -> Iterator[str]:
 
 
 def _words(numbers: Sequence[int]) -> list[ctypes.c_ulong]:
-    """Numbers as the kernel takes them: the upper halves of shorter ones would be whatever was there."""
+    """Returns arguments of a system call as unsigned longs; shorter types would leave their upper halves undefined."""
     return [ctypes.c_ulong(number) for number in numbers]
 
 
 def _hide_files(libc: ctypes.CDLL) -> bool:
-    """Keeps everything but `_readable` from being read, by Landlock; False where the kernel has none."""
+    """Allows reading only the paths of `_readable`, with Landlock; returns False if the kernel has no Landlock."""
     handled = ctypes.c_uint64(_EVERY_ACCESS)
     rules = libc.syscall(*_words((_CREATE_RULESET, ctypes.addressof(handled), 8, 0)))
     if rules < 0:
@@ -117,7 +117,7 @@ def _hide_files(libc: ctypes.CDLL) -> bool:
 
 
 def _program(machine: dict[str, Any]) -> bytes:
-    """The filter of system calls, as the kernel's packet filter reads it."""
+    """Returns the filter of system calls as a program of the kernel's packet filter (BPF)."""
 
     def argument(number: int) -> int:
         return 16 + 8 * number
@@ -144,10 +144,10 @@ def _program(machine: dict[str, Any]) -> bytes:
 
 
 def _refuse_calls(libc: ctypes.CDLL) -> None:
-    """Leaves only the listed system calls.
+    """Refuses all system calls but the listed ones.
 
     Raises:
-        OSError: The kernel takes no filter, or the machine is not known.
+        OSError: The kernel accepts no filter, or the machine type is unknown.
     """
     machine = _MACHINES.get(platform.machine().lower())
     if machine is None:

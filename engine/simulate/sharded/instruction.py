@@ -1,4 +1,4 @@
-"""Sharded instructions: a task, its text in pieces, and what is known of the answer. The published JSON format.
+"""Reads and writes sharded instructions in the published JSON format: a task, its text in pieces, and the known answer.
 
 A file is a JSON list of objects or one object a line:
 `{"task_id", "task", "shards": [{"shard_id", "shard"}, ...], <keys of the task>}`. The first shard is the short intent
@@ -25,7 +25,7 @@ TASKS = ("math", "database", "actions", "code", "data2text", "summary", "transla
 
 
 class BadInstruction(UsageError):
-    """An instruction that cannot be simulated, with its place in the file and what is wrong."""
+    """The instruction cannot be simulated; the message gives its place in the file and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Shard:
     """One piece of an instruction.
 
     Attributes:
-        text: Empty where the piece is something else, as the documents of a summary.
-        extra: Its other keys, as `doc_idxs` of a summary.
+        text: Empty if the piece is not text, such as the documents of a summary.
+        extra: The other keys of the shard, such as `doc_idxs` of a summary.
     """
 
     shard_id: int
@@ -44,7 +44,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction with its pieces; at least one, with different ids.
+    """One instruction with its shards: at least one, with unique ids.
 
     Attributes:
         keys: The keys of the task: the full question, the gold answer, tables, tests.
@@ -56,10 +56,10 @@ class Instruction:
     keys: Mapping[str, Any]
 
     def text(self, key: str) -> str:
-        """A key that must be text.
+        """Returns the value of a key that must be text.
 
         Raises:
-            BadInstruction: It is missing or no text.
+            BadInstruction: The key is missing or its value is not text.
         """
         value = self.keys.get(key)
         if not isinstance(value, str):
@@ -68,18 +68,18 @@ class Instruction:
 
     @property
     def digest(self) -> str:
-        """8 hex digits over all of it."""
+        """8 hex digits over the whole instruction."""
         canonical = json.dumps(self.record(), sort_keys=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:8]
 
     def record(self) -> dict[str, Any]:
-        """The instruction in the published format."""
+        """Returns the instruction in the published format."""
         shards = [{"shard_id": one.shard_id, "shard": one.text, **one.extra} for one in self.shards]
         return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.keys}
 
 
 def read_instructions(text: str) -> list[Instruction]:
-    """The instructions of a file: a JSON list, or one JSON object a line.
+    """Returns the instructions in the text of a file: a JSON list, or one JSON object a line.
 
     Raises:
         BadInstruction: With the number of the instruction (or of the line) and what is wrong with it.
@@ -96,7 +96,7 @@ def read_instructions(text: str) -> list[Instruction]:
 
 
 def records(text: str) -> Iterator[tuple[str, Any]]:
-    """The records of a file (a JSON list, one object, or one object a line), each with its place, for error messages.
+    """Yields the records of a file (a JSON list, one object, or one object a line), each with its place for messages.
 
     Raises:
         BadInstruction: Something is not JSON.
@@ -114,7 +114,7 @@ def records(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def bundled_instructions(name: str) -> list[Instruction]:
-    """`math`: 20 word problems; `samples`: one or two of every other kind of task."""
+    """Returns the bundled instructions: `math` has 20 word problems, `samples` one or two of each other task."""
     file = resources.files("engine.simulate.sharded") / f"instructions_{name}.json"
     return read_instructions(file.read_text("utf-8"))
 

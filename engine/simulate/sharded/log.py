@@ -20,7 +20,7 @@ CATEGORIES: tuple[Category, ...] = (
     "refuse",
     "missing",
 )
-"""What a reply of the assistant may be."""
+"""The categories of the assistant's replies."""
 
 _SPEAKERS: dict[str, Literal["system", "user", "assistant"]] = {
     "system": "system",
@@ -31,14 +31,14 @@ _SPEAKERS: dict[str, Literal["system", "user", "assistant"]] = {
 
 @dataclass(slots=True)
 class Trace:
-    """The messages and the notes between them.
+    """The messages of a conversation and the notes between them.
 
     Attributes:
-        moment: `YYYY-MM-DD HH:MM:SS`, when the run began. Every item has it: a play knows no clock, so that playing
-            it again gives the same record.
-        timed: Whether messages have the time and notes the cost; the published logs with one user turn have neither.
-        cost: Dollars of one reply, as far as known: 0 for a local model; None leaves it out.
-        score: Of the last attempt, None before the first.
+        moment: `YYYY-MM-DD HH:MM:SS`, when the run began. It is the time of every item, because a play may not read the
+            clock: playing it again must give the same record.
+        timed: Whether messages have a time and notes a cost; the published logs with one user turn have neither.
+        cost: Dollars of one reply, 0 for a local model; None if unknown, and then not in the record.
+        score: Score of the last attempt; None before the first.
         correct: As in the published logs: True for a correct attempt, else None (False in logs of one user turn).
     """
 
@@ -89,15 +89,15 @@ class Trace:
         self._note({"type": "conversation-completed", "is_correct": True})
 
     def messages(self) -> tuple[ChatMessage, ...]:
-        """The conversation as a model may see it: no notes."""
+        """Returns the messages without the notes, for a prompt."""
         return tuple(self._messages())
 
     def attempts(self) -> int:
-        """Number of answers that were evaluated."""
+        """Returns the number of evaluated answers."""
         return sum(note["type"] == "answer-evaluation" for note in self._notes())
 
     def categories(self) -> list[Category]:
-        """Categories of the replies, in order."""
+        """Returns the categories of the replies, in order."""
         return [
             note["response"]["response_type"]
             for note in self._notes()
@@ -105,7 +105,7 @@ class Trace:
         ]
 
     def shards(self) -> list[int]:
-        """The shards that were revealed, in order."""
+        """Returns the ids of the revealed shards, in order."""
         return [note["shard_id"] for note in self._notes() if note["type"] == "shard_revealed"]
 
     def _messages(self) -> Iterator[ChatMessage]:

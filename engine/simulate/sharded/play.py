@@ -1,4 +1,4 @@
-"""The simulation itself, as in Laban et al. 2025: turn by turn under SHARDED and SNOWBALL, at once under the others."""
+"""Plays sharded conversations as in Laban et al. (2025): over several turns under SHARDED and SNOWBALL, else in one."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class ShardedScenario:
 
     @property
     def key(self) -> str:
-        """A name that is unique in its simulation."""
+        """The name of the case, unique in its simulation."""
         return self.case.key
 
     @property
     def expected(self) -> float:
-        """At once an answer and what is copied out of it; else user, assistant and judge for each shard, and a turn now
-        and then that gives none away."""
+        """Rough number of replies. In one turn: the answer and its extraction. Otherwise: user, assistant and judge for
+        each shard, and some turns that reveal none."""
         case = self.case
         return 2.0 if case.condition in ONE_TURN else 4.0 * len(case.instruction.shards)
 
     def play(self) -> Play:
-        """A new play of it; its record is a log in the published format."""
+        """Returns a new play; the record of its ending is a log in the published format."""
         case = self.case
         alone = case.condition in ONE_TURN
         trace = Trace(case.setting.moment, timed=not alone, cost=case.setting.cost)

@@ -1,4 +1,4 @@
-"""One conversation to simulate: its instruction, its condition, and its names in the logs."""
+"""One sharded conversation to simulate (a case): its instruction, its condition, and its names in the logs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ CONDITIONS: tuple[Condition, ...] = (
     "snowball",
 )
 """The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
-`recap-full` recapitulates with the original text instead."""
+`recap-full` is like `recap`, but the last turn repeats the original text instead of the shards."""
 
 ALL_CONDITIONS: tuple[Condition, ...] = (*CONDITIONS, "recap-full")
 
 
 def place_of(conv_type: str, conditions: Sequence[str]) -> int:
-    """The place of a condition among others, whatever the temperatures behind its name in the logs; their number where
-    it is none of them."""
+    """Returns the index of a condition in `conditions`; their number if it is not among them.
+
+    Args:
+        conv_type: Name of the condition in the logs, perhaps with temperatures after it.
+    """
     while conv_type not in conditions and "-" in conv_type:
         conv_type = conv_type.rpartition("-")[0]
     return conditions.index(conv_type) if conv_type in conditions else len(conditions)
@@ -42,7 +45,7 @@ FORMAT = "sharded_logs"
 """The import format of the records."""
 
 ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
-"""Conditions in which the user speaks once: nobody plays the user, and every reply is scored."""
+"""Conditions in which the user has one turn: no model plays the user, and every reply is scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,10 @@ class Setting:
         texts: The prompts, by name.
         assistant, user, system: Names of the models, for the logs; `system` classifies replies and extracts answers.
         dataset: File name of the instructions, for the logs.
-        version: Of this program, for the logs.
+        version: Version of this program, for the logs.
         moment: `YYYY-MM-DD HH:MM:SS`, when the simulation began.
-        cost: Dollars of one reply as far as known, None where it is not.
-        max_tokens: Longest reply of the assistant.
+        cost: Dollars of one reply; None if unknown.
+        max_tokens: Longest reply of the assistant, in tokens.
     """
 
     texts: Mapping[str, str]
@@ -89,7 +92,7 @@ class Case:
 
     @property
     def key(self) -> str:
-        """A name that is unique in its simulation, also if another instruction has the same `task_id`."""
+        """The name of the case, unique in its simulation, even if another instruction has the same `task_id`."""
         one = self.instruction
         return f"sharded/{one.task}/{one.task_id}@{one.digest}/{self.condition}/{self.run}"
 
@@ -105,7 +108,11 @@ class Case:
         return f"{self.condition}-at{of_assistant}-ut{of_user}"
 
     def conv_id(self, condition: Condition | None = None) -> str:
-        """24 hex digits over everything that makes the conversation (under another condition, if given)."""
+        """Returns 24 hex digits over all that determines the conversation.
+
+        Args:
+            condition: Condition to use instead of that of the case.
+        """
         setting = self.setting
         named = [
             self.instruction.record(),
@@ -125,7 +132,7 @@ class Case:
         return seed_from(self.setting.seed, self.instruction.task_id, family, self.run, *names)
 
     def shuffled(self) -> Sequence[Shard]:
-        """The shards in the order of SHUFFLE-CONCAT."""
+        """Returns the shards in the random order of SHUFFLE-CONCAT."""
         shards = list(self.instruction.shards)
         Random(self.seed("shuffle")).shuffle(shards)
         return shards
@@ -133,7 +140,7 @@ class Case:
     def record(
         self, items: Sequence[Mapping[str, Any]], score: float | None, correct: bool | None
     ) -> dict[str, Any]:
-        """The record of the log."""
+        """Returns the record of the conversation in the format of the published logs."""
         setting = self.setting
         alone = self.condition in ONE_TURN
         return {

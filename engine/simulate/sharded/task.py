@@ -26,7 +26,7 @@ class Evaluation:
 
     Attributes:
         score: 0 to 1; exactly 1 is a correct answer.
-        details: What else is worth keeping, JSON: the two numbers compared, an error message, the parts of a score.
+        details: JSON values for the record: the two numbers compared, an error message, the parts of a score.
     """
 
     score: float
@@ -37,18 +37,18 @@ Evaluating = Generator[Call, Completion, Evaluation]
 """A generator that may yield calls of a judge and returns the evaluation."""
 
 
-def settled(evaluation: Evaluation) -> Evaluating:
-    """Returns the generator of an evaluation that needs no judge."""
+def without_judge(evaluation: Evaluation) -> Evaluating:
+    """Wraps a finished evaluation as a generator that yields no calls, for tasks that need no judge."""
     yield from ()
     return evaluation
 
 
 class Task(Protocol):
-    """One instruction, as its kind of task lays it out and scores it. Everything but `evaluate` is a pure function."""
+    """A task bound to one instruction: its prompts and its scoring. All methods but `evaluate` are pure functions."""
 
     @property
     def answer_description(self) -> str:
-        """What counts as an answer, for whoever classifies a reply and copies the answer out of it."""
+        """Describes what counts as an answer; part of the prompts that classify a reply and extract the answer."""
 
     @property
     def extraction(self) -> Extraction:
@@ -56,29 +56,29 @@ class Task(Protocol):
 
     @property
     def always_attempts(self) -> bool:
-        """Every reply counts as an answer attempt, unasked: summary and translation."""
+        """Whether every reply is an answer attempt, so that none is classified: in summary and translation."""
 
     @property
     def scored_at_end(self) -> bool:
-        """Only the attempt after the last shard is evaluated, earlier ones score 0: summary."""
+        """Whether only the attempt after the last shard is evaluated and earlier ones score 0: in summary."""
 
     def system_prompt(self) -> str:
-        """The system message of every condition."""
+        """Returns the system message, the same under every condition."""
 
     def full_prompt(self) -> str:
-        """The one user turn of FULL: the original instruction."""
+        """Returns the only user turn of FULL: the original instruction."""
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
-        """The one user turn of CONCAT: these shards, in this order, as a list in the task's prompt."""
+        """Returns the only user turn of CONCAT: the shards in the given order, as a list in the prompt of the task."""
 
     def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
-        """The fixed text that reveals `shards[at]`, or None where the user is simulated.
+        """Returns the fixed text that reveals `shards[at]`; None if a model plays the user.
 
-        None for the first shard sends its text verbatim.
+        With None, the first shard is sent verbatim.
         """
 
     def extract(self, reply: str) -> str:
-        """The answer in a reply by the task's own rule, "" if there is none; for `task_specific` only."""
+        """Returns the answer in a reply by the task's own rule, "" if there is none; used with `task_specific` only."""
 
     def evaluate(self, answer: str) -> Evaluating:
-        """Scores an answer, which may be empty. Never raises for what a model may have written."""
+        """Scores an answer, which may be empty. Does not raise, whatever the model wrote."""

@@ -18,15 +18,15 @@ NOTHING = -1
 """The shard id of a turn that reveals no shard."""
 
 PATIENCE = 2
-"""Turns in a row without a shard, at most: after them the user has to reveal one, so that every play ends."""
+"""Most consecutive turns without a new shard. After them the user must reveal one, so that every play ends."""
 
 _LONGEST = 250
-"""Tokens of a user's reply with its JSON; a person in a hurry writes less."""
+"""Longest reply of the simulated user, in tokens, JSON included."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What the user says.
+    """One turn of the user.
 
     Attributes:
         shard_id: Id of the shard it reveals; NOTHING for none.
@@ -39,10 +39,10 @@ class UserTurn:
 
 
 def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completion, UserTurn]:
-    """The user's next turn; at least one shard is left.
+    """Returns the user's next turn; at least one shard must be unrevealed.
 
     Args:
-        number: Of the turn, from 0.
+        number: Number of the turn, from 0.
     """
     shards = case.instruction.shards
     known = trace.shards()
@@ -62,7 +62,7 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
         text, shard_id = found.get("response"), found.get("shard_id")
         if not isinstance(text, str) or not text.strip():
             return None
-        # True and 1.0 equal 1, so the type is asked for too.
+        # The type is checked too, because True and 1.0 equal 1.
         if type(shard_id) is not int or shard_id not in offered:
             return None
         return UserTurn(text, shard_id)
@@ -88,7 +88,7 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
 
 
 def conversation(trace: Trace) -> str:
-    """What was said so far, without the system message, as text for a prompt."""
+    """Formats the messages so far, without the system message, for a prompt."""
     return "\n\n".join(
         f"[{message.speaker}]\n{message.content}"
         for message in trace.messages()
@@ -97,13 +97,13 @@ def conversation(trace: Trace) -> str:
 
 
 def as_listed(shards: Sequence[Shard]) -> str:
-    """Shards as JSON for a prompt."""
+    """Formats shards as JSON for a prompt."""
     listed = [{"shard_id": one.shard_id, "shard": one.text} for one in shards]
     return json.dumps(listed, ensure_ascii=False, indent=1)
 
 
 def _idle(trace: Trace) -> int:
-    """Number of user turns since the last one that revealed a shard."""
+    """Returns the number of user turns since the last one that revealed a shard."""
     turns = 0
     for item in reversed(trace.items):
         if item["role"] == "log" and item["content"]["type"] == "shard_revealed":

@@ -1,1 +1,1 @@
-"""Making shards from a full instruction: proposed by a model, checked by rules, approved by a person."""
+"""Makes shards from a full instruction: a model proposes them, rules check them, and a person approves them."""

@@ -24,7 +24,7 @@ _SEGMENTS = object_schema(segments={"type": "array", "items": {"type": "string"}
 _WORDED = object_schema(shard={"type": "string"})
 _COVERAGE = object_schema(coverage={"type": "string"})
 _SPARE = 60
-"""Tokens of a reply in addition to the words of the instruction that it repeats."""
+"""Tokens allowed in a reply in addition to the text of the instruction that it repeats."""
 
 _CHARACTERS = 2
 """Assumed least number of characters of a token, which bounds the length of a reply that repeats a text."""
@@ -35,13 +35,13 @@ HOLDS = 0.8
 
 @dataclass(frozen=True, slots=True)
 class MakingScenario:
-    """Shards for one instruction.
+    """The scenario that makes shards for one instruction.
 
     Attributes:
         setting: Models and temperatures, with the prompts of `sharded` and of `shards`.
         source: Record of the instruction: `task_id`, `task`, the keys of the task; shards in it are ignored.
-        text: What is cut up.
-        bound: The task of the instruction that comes out, for the check.
+        text: The full instruction, which is cut into pieces.
+        bound: Returns the task of an instruction; used to play the check.
         checks: Plays of FULL and of CONCAT for the check; 0 for none.
     """
 
@@ -53,17 +53,17 @@ class MakingScenario:
 
     @property
     def key(self) -> str:
-        """Names it in its simulation."""
+        """The name of the scenario, unique in its simulation."""
         digest = f"{seed_from(self.text, as_json(self.source)):08x}"
         return f"shards/{self.source['task']}/{self.source['task_id']}@{digest}/{self.checks}"
 
     @property
     def expected(self) -> float:
-        """Of longer texts more pieces are made, and asked about."""
+        """Rough number of replies; a longer text gives more pieces, and each takes a reply."""
         return float(len(self.text))
 
     def play(self) -> Play:
-        """A new play of it; the result is the record of a draft, and there is no conversation."""
+        """Returns a new play; its result is the record of a draft, and it makes no conversation."""
         pieces, segmented = yield from self._segmented()
         order = yield from self._ordered(pieces)
         candidates: list[Candidate] = []
@@ -162,7 +162,7 @@ class MakingScenario:
         return (yield from ask_json(call, _COVERAGE, accept, _TRIES))
 
     def _checked(self, draft: Draft) -> Generator[Call, Completion, dict[str, float]]:
-        """Mean scores of FULL and of CONCAT."""
+        """Plays FULL and CONCAT and returns the mean score of each, 0 to 1."""
         instruction = draft.instruction()
         task = self.bound(instruction)
         conditions: tuple[Condition, ...] = ("full", "concat")
@@ -190,15 +190,15 @@ class MakingScenario:
 
 
 def holds(check: Mapping[str, float]) -> bool:
-    """CONCAT does not fall far below FULL, so the shards say what the instruction says."""
+    """Whether the mean score of CONCAT is at least `HOLDS` of that of FULL: the shards then keep the information."""
     return check["concat"] >= HOLDS * check["full"]
 
 
 def full_text(record: Mapping[str, Any], where: str) -> str:
-    """The full instruction of a record, to be cut up.
+    """Returns the full instruction of a record.
 
     Raises:
-        BadInstruction: It has none, or its task is not one of sentences.
+        BadInstruction: It has none, or its task has shards that are parts of documents.
     """
     task = record.get("task")
     if task not in TASKS:

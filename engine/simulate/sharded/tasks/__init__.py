@@ -1,4 +1,4 @@
-"""The seven tasks of sharded instructions: their prompts, and what an answer is worth."""
+"""The seven tasks of sharded simulation: the prompts of each, and how it scores an answer."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from engine.simulate.sharded.tasks.translation import TranslationTask
 def task_for(
     instruction: Instruction, texts: Mapping[str, str], databases: Path | None = None
 ) -> Task:
-    """The task that an instruction names, bound to it.
+    """Returns the task that an instruction names, bound to that instruction.
 
     Args:
-        texts: The prompts, `prompts/sharded/TASK-PART.txt` by their names without suffix, perhaps edited.
-        databases: Folder with `DB_ID/*.sqlite` of database tasks; without it each is built from its `schema_sql`.
+        texts: The prompts by name: the files `prompts/sharded/TASK-PART.txt` without suffix, perhaps edited.
+        databases: Folder with `DB_ID/*.sqlite` for database tasks; if None, each database is built from `schema_sql`.
 
     Raises:
         BadInstruction: A key of the task is missing or of the wrong kind.
-        UsageError: Something that scores the task is not installed, or cannot be confined on this system.
+        UsageError: A library that scores the task is not installed, or this system cannot confine the code of answers.
     """
     match instruction.task:
         case "math":

@@ -1,4 +1,4 @@
-"""Function calls (Berkeley function-calling leaderboard): the answer is the calls, compared by their syntax trees."""
+"""Function calls (Berkeley function-calling leaderboard): the calls in an answer are parsed and compared."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, bullets, listed
-from engine.simulate.sharded.tasks.call_match import LANGUAGES, why_wrong
+from engine.simulate.sharded.tasks.call_match import LANGUAGES, mismatch
 from engine.simulate.sharded.tasks.calls import NotCalls, read_calls
 
 
@@ -51,16 +51,20 @@ class ActionsTask(TaskText):
     def evaluate(self, answer: str) -> Evaluating:
         try:
             calls = read_calls(answer, self._language)
-            wrong = why_wrong(calls, self._wanted, self._functions, self._language, self._category)
+            wrong = mismatch(calls, self._wanted, self._functions, self._language, self._category)
         except NotCalls as error:
             wrong = str(error)
         except (RecursionError, OverflowError):
             wrong = "a value is too deep or too large"
-        return settled(Evaluation(0.0, {"wrong": wrong}) if wrong else Evaluation(1.0))
+        return without_judge(Evaluation(0.0, {"wrong": wrong}) if wrong else Evaluation(1.0))
 
 
 def _objects(instruction: Instruction, key: str) -> list[dict[str, Any]]:
-    """A key that is a list of objects, or the same as JSON text."""
+    """Returns the objects under a key, which holds a list of them or such a list as JSON text.
+
+    Raises:
+        BadInstruction: It does not.
+    """
     value = instruction.keys.get(key)
     if isinstance(value, str):
         try:
@@ -77,7 +81,7 @@ def _objects(instruction: Instruction, key: str) -> list[dict[str, Any]]:
 
 
 def _question(instruction: Instruction) -> str:
-    """The full question: text, or the turns of a conversation of which each is a list of messages."""
+    """Returns the full question: the value itself, or the content of the last message in a list of turns."""
     value = instruction.keys.get("fully_specified_question")
     while isinstance(value, list) and value:
         value = value[-1]

@@ -1,4 +1,4 @@
-"""What the tasks share: where their texts come from, and the checks of an instruction's keys."""
+"""The base class of the tasks, which fills their prompts, and checks of an instruction's keys."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from engine.simulate.sharded.task import Extraction
 
 
 class TaskText:
-    """A task bound to one instruction, as most tasks are: a user that is simulated, and an answer that is cut out.
+    """A task bound to one instruction. By default models play the user and copy the answer out of a reply.
 
-    Its texts are `texts["TASK-system"]`, `texts["TASK-full"]` and `texts["TASK-answer"]`.
+    The prompts are `texts["TASK-system"]`, `texts["TASK-full"]` and `texts["TASK-answer"]`.
     """
 
     extraction: Extraction = "gen"
@@ -38,17 +38,17 @@ class TaskText:
         return reply.strip()
 
     def text(self, part: str, **places: str) -> str:
-        """The task's text of this name, with its places filled."""
+        """Returns the prompt `TASK-part` with its places filled."""
         return filled(self._texts[f"{self.instruction.task}-{part}"].strip("\n"), places)
 
 
 def bullets(shards: Sequence[Shard]) -> str:
-    """The shards as CONCAT lists them."""
+    """Returns the shards as the list of CONCAT, one line each."""
     return "".join(f"- {shard.text}\n" for shard in shards)
 
 
 def listed(instruction: Instruction, key: str) -> list[Any]:
-    """A key that must be a list with something in it.
+    """Returns the value of a key that must be a list with at least one element.
 
     Raises:
         BadInstruction: It is not.
@@ -60,7 +60,7 @@ def listed(instruction: Instruction, key: str) -> list[Any]:
 
 
 def mapped(instruction: Instruction, key: str) -> Mapping[str, Any]:
-    """A key that must be an object.
+    """Returns the value of a key that must be an object.
 
     Raises:
         BadInstruction: It is not.

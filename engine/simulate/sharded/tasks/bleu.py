@@ -1,4 +1,4 @@
-"""BLEU of one text against references, by sacrebleu with its defaults. The only module that imports it."""
+"""BLEU of one text against references, by sacrebleu with its defaults. Only this module imports sacrebleu."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.errors import UsageError
 
 
 def require_bleu() -> None:
-    """Says before a run what would stop it.
+    """Checks before a run that BLEU can be computed.
 
     Raises:
         UsageError: sacrebleu is not installed.
@@ -22,12 +22,12 @@ def require_bleu() -> None:
 
 
 def bleu(text: str, references: Sequence[str]) -> float:
-    """Corpus BLEU of one segment against one or more references, 0 to 1.
+    """Returns the corpus BLEU of one segment against one or more references, 0 to 1.
 
-    A text equal to its reference scores exactly 1, if it has the four tokens that BLEU needs.
+    A text equal to its reference scores exactly 1 if it has at least four tokens, which BLEU needs.
     """
     import sacrebleu
 
     score = sacrebleu.corpus_bleu([text.strip()], [[one.strip()] for one in references]).score
-    # The geometric mean of four precisions of 1 misses 1 by a rounding error.
+    # Rounded, because the geometric mean of four precisions of 1 differs from 1 by a rounding error.
     return round(min(max(score / 100, 0.0), 1.0), 12)

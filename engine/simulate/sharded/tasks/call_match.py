@@ -1,8 +1,8 @@
-"""Whether calls are the ones that are wanted, by the rules of the Berkeley function-calling leaderboard.
+"""Compares calls with reference calls by the rules of the Berkeley function-calling leaderboard.
 
-The reference names for every parameter the values that are accepted; `""` among them makes it optional. Texts are
-compared without case, spaces and `,./-_*^`. A value may have the declared type, or that of the reference (a variable's
-name where a number is declared). Only Python turns a whole number into the float that is declared.
+The reference lists the accepted values of every parameter; `""` among them makes the parameter optional. Texts are
+compared without case, spaces and `,./-_*^`. A value must have the declared type or the type of the reference values (a
+variable's name where a number is declared). Only in Python is a whole number accepted for a declared float.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _TYPES = {"python": _PYTHON, "java": _JAVA, "javascript": _JAVASCRIPT}
 LANGUAGES = frozenset(_TYPES)
 
 Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
-"""`{function: {parameter: [accepted value, ...]}}`, one function."""
+"""A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
 
 
-def why_wrong(
+def mismatch(
     calls: Sequence[ParsedCall],
     wanted: Sequence[Wanted],
     functions: Sequence[Mapping[str, Any]],
@@ -60,20 +60,20 @@ def why_wrong(
     """Compares calls with the reference.
 
     Args:
-        functions: The descriptions that the model was shown.
-        category: In parallel categories calls are matched in any order; else there is one call.
+        functions: The descriptions of the functions that the model saw.
+        category: Category of the leaderboard; without `multiple` in it, all calls are of the only function.
 
     Returns:
-        "" if they match, else what is wrong.
+        "" if every call matches a reference of its own, in any order; else the reason why not.
     """
     if len(calls) != len(wanted):
         return f"{len(calls)} calls instead of {len(wanted)}"
     described = {str(one.get("name")): one for one in functions}
-    # A category of one function names it in another way in some references.
+    # In categories with one function, some references give it another name than its description.
     alone = functions[0] if len(functions) == 1 and "multiple" not in category else None
     reasons = [
         [
-            _call_wrong(call, one, alone or described.get(next(iter(one)), {}), language)
+            _call_mismatch(call, one, alone or described.get(next(iter(one)), {}), language)
             for call in calls
         ]
         for one in wanted
@@ -86,7 +86,7 @@ def why_wrong(
 
 
 def _paired(fits: Sequence[Sequence[bool]]) -> bool:
-    """Whether every row can have a column of its own."""
+    """Whether each row can be assigned a column of its own (a perfect matching, by augmenting paths)."""
     owner: dict[int, int] = {}
 
     def place(row: int, tried: set[int]) -> bool:
@@ -101,7 +101,7 @@ def _paired(fits: Sequence[Sequence[bool]]) -> bool:
     return all(place(row, set()) for row in range(len(fits)))
 
 
-def _call_wrong(
+def _call_mismatch(
     call: ParsedCall, wanted: Wanted, function: Mapping[str, Any], language: str
 ) -> str:
     accepted = next(iter(wanted.values()))
@@ -180,7 +180,7 @@ def _dicts_fit(value: Sequence[Any], accepted: Any) -> bool:
 
 
 def _standard(value: Any) -> Any:
-    """A value as it is compared: texts without what may differ, in lists too."""
+    """Returns a value in the form that is compared: texts, also in lists, without case and ignored characters."""
     if isinstance(value, str):
         return _IGNORED.sub("", value).lower().replace("'", '"')
     if isinstance(value, list):

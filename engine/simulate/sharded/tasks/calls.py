@@ -1,7 +1,8 @@
-"""Function calls as a model writes them, read and never run: Python by its own parser, the others by a small one.
+"""Parses function calls in a reply without running them: Python with its own parser, Java and JavaScript with a small
+one.
 
-`[first(a=1, b="x"), second()]`, the brackets optional, in a fence or not. Arguments must be named; an argument without
-a name is read under the name `""`, which no function has.
+The form is `[first(a=1, b="x"), second()]`; the brackets and a fence are optional. Arguments must be named; an argument
+without a name gets the name `""`, which no function has.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 
 class NotCalls(ValueError):
-    """A text that is no list of calls."""
+    """The text is not a list of calls; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class ParsedCall:
     """One call.
 
     Attributes:
-        arguments: Python values, or source texts where the language is not Python; names stand for themselves as text.
+        arguments: By name. From Python they are values, and source text for expressions such as names; from other
+            languages all are source text.
     """
 
     name: str
@@ -38,10 +40,10 @@ class ParsedCall:
 
 
 def read_calls(text: str, language: str) -> list[ParsedCall]:
-    """The calls of a reply; of several fenced blocks the last.
+    """Returns the calls in a reply; if it has fenced blocks, those in the last block.
 
     Raises:
-        NotCalls: Anything else is in it.
+        NotCalls: The text is empty or contains anything but calls.
     """
     blocks = fenced(text)
     bare = (blocks[-1] if blocks else text).strip().strip("`").strip()
@@ -103,7 +105,7 @@ def _key(node: ast.expr | None) -> Any:
 
 
 def _computed(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> Any:
-    """`60 * 5` as its value; everything but sums and products of numbers as its text."""
+    """Returns the value of `60 * 5`; an operation on anything but numbers is returned as its source text."""
     if type(left) in (int, float) and type(right) in (int, float):
         match operator:
             case ast.Add():
@@ -118,7 +120,7 @@ def _computed(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> 
 
 
 def _foreign(text: str) -> Iterator[ParsedCall]:
-    """Calls in Java or JavaScript, their arguments as source texts."""
+    """Yields calls in Java or JavaScript with their arguments as source text."""
     if text.startswith("["):
         end = _end(text, 0)
         if text[end:].strip(" \n;"):
@@ -152,7 +154,7 @@ def _arguments(text: str) -> dict[str, str]:
 
 
 def split(text: str, separator: str = ",") -> list[str]:
-    """Source text at its separators, those within quotes, brackets and type parameters left out; no empty ends."""
+    """Splits source text at separators outside quotes, brackets and type parameters; leaves out blank parts."""
     parts, start, at = [], 0, 0
     while at < len(text):
         if text[at] == separator:
@@ -165,7 +167,7 @@ def split(text: str, separator: str = ",") -> list[str]:
 
 
 def _end(text: str, at: int) -> int:
-    """Position after the bracket that closes the one at `at`."""
+    """Returns the position after the bracket that closes the one at `at`."""
     open_brackets = [text[at]]
     at += 1
     while open_brackets:
@@ -188,7 +190,7 @@ def _past(text: str, at: int) -> int:
 
 
 def _past_plain(text: str, at: int) -> int:
-    """Position after the string, the type parameters or the character at `at`."""
+    """Returns the position after the string, the type parameters or the single character at `at`."""
     character = text[at]
     if character in "\"'`":
         end = at + 1

@@ -1,4 +1,4 @@
-"""Programming (HumanEval, LiveCodeBench): the answer is one Python function, right if it passes every test."""
+"""Programming (HumanEval, LiveCodeBench): the answer is one Python function, correct if it passes all tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.simulate.sharded.confined import Limits, require_confinement, run_function
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, bullets, mapped
 from engine.simulate.sharded.tasks.packed_tests import BadTests, unpacked
 from engine.simulate.sharded.tasks.python_answer import callable_as, function_in
@@ -27,7 +27,7 @@ class CodeTask(TaskText):
     """Keys: `source`, `public_test_cases`, `private_test_cases`, `metadata.func_name`; `prompt` (HumanEval) or
     `question_content` and `starter_code` (LiveCodeBench).
 
-    A test case is one JSON value a line as arguments, and one JSON value that must be returned.
+    A test case has the arguments, one JSON value a line, and the JSON value that the function must return.
     """
 
     extraction: Extraction = "task_specific"
@@ -78,7 +78,7 @@ class CodeTask(TaskText):
     def evaluate(self, answer: str) -> Evaluating:
         module = callable_as(answer, self._name, self._prompt if self._is_completion else "")
         if not module:
-            return settled(Evaluation(0.0, {"failed": "there is no function"}))
+            return without_judge(Evaluation(0.0, {"failed": "there is no function"}))
         for number, test in enumerate(self._tests, 1):
             outcome = run_function(module, self._name, test.arguments, self._limits)
             if outcome.ended != "returned" or outcome.value != test.expected:
@@ -86,8 +86,8 @@ class CodeTask(TaskText):
                     "another value" if outcome.ended == "returned" else outcome.ended
                 )
                 failed = {"failed": f"test {number}: {why}", "tests": len(self._tests)}
-                return settled(Evaluation(0.0, failed))
-        return settled(Evaluation(1.0, {"tests": len(self._tests)}))
+                return without_judge(Evaluation(0.0, failed))
+        return without_judge(Evaluation(1.0, {"tests": len(self._tests)}))
 
 
 def _tests(instruction: Instruction, key: str) -> list[_Test]:

@@ -1,11 +1,11 @@
-"""Descriptions of tables (ToTTo): one sentence on the highlighted cells, scored by BLEU against the references."""
+"""Descriptions of tables (ToTTo): one sentence about the highlighted cells, scored by BLEU against references."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, listed, mapped
 from engine.simulate.sharded.tasks.bleu import bleu, require_bleu
 
@@ -13,7 +13,7 @@ from engine.simulate.sharded.tasks.bleu import bleu, require_bleu
 class DataToTextTask(TaskText):
     """Keys: `table_highlighted_html`, `fewshot_descriptions`, `metadata`, `references`.
 
-    The user is a fixed template: each shard is sent as it is, the table among them.
+    No model plays the user: each shard is sent verbatim, the table too.
     """
 
     extraction: Extraction = "full_response"
@@ -46,4 +46,4 @@ class DataToTextTask(TaskText):
         return shards[at].text
 
     def evaluate(self, answer: str) -> Evaluating:
-        return settled(Evaluation(bleu(answer, self._references)))
+        return without_judge(Evaluation(bleu(answer, self._references)))

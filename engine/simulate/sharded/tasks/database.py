@@ -1,4 +1,4 @@
-"""Questions to databases (Spider): the answer is one query, right if it returns what the gold query returns."""
+"""Questions to databases (Spider): the answer is one query, correct if it returns the rows of the gold query."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, bullets
 from engine.simulate.sharded.tasks.sql_match import Databases, Limits, Unrunnable, check, matches
 
 
 class DatabaseTask(TaskText):
-    """Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; `rows_sql` fills what the schema makes.
+    """Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; optional `rows_sql`, which
+    inserts rows into the tables of `schema_sql`.
 
-    Queries run on every `.sqlite` file of the folder `db_id` of the databases. Where there is none, they run on a
-    database that `schema_sql` and `rows_sql` build; there must be rows in it.
+    Queries run on every `.sqlite` file in the folder `db_id` of the databases. If there is none, they run on a database
+    built by `schema_sql` and `rows_sql`, which must have at least one row.
     """
 
     extraction: Extraction = "prefix_suffix"
@@ -51,11 +52,11 @@ class DatabaseTask(TaskText):
 
     def evaluate(self, answer: str) -> Evaluating:
         matching = matches(answer, self._gold, self._databases, self._limits)
-        return settled(Evaluation(1.0 if matching else 0.0, {"query": matching}))
+        return without_judge(Evaluation(1.0 if matching else 0.0, {"query": matching}))
 
 
 def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
-    """The files of one database; none if `db_id` is no plain name, which it must be to stay inside the folder."""
+    """Returns the files of one database; () if `db_id` is not a plain name and could lead out of the folder."""
     if databases is None or Path(db_id).name != db_id or db_id in ("", ".."):
         return ()
     return tuple(sorted((databases / db_id).glob("*.sqlite")))

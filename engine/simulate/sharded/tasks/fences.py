@@ -1,4 +1,4 @@
-"""Fenced blocks in the reply of a model."""
+"""Finds fenced code blocks in the reply of a model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _TAG = re.compile(
 
 
 def fenced(reply: str) -> list[str]:
-    """The contents of the closed fenced blocks, without the name of a language and without blank ends."""
-    # Split and not searched for: a pattern takes minutes over the runs of spaces that small models write.
+    """Returns the contents of the closed fenced blocks, stripped and without the name of the language."""
+    # Splits instead of matching a pattern, which takes minutes on the long runs of spaces that small models write.
     parts = reply.split(_FENCE)
     closed = parts[1::2] if len(parts) % 2 else parts[1:-1:2]
     return [_TAG.sub("", part, count=1).strip() for part in closed]

@@ -1,7 +1,7 @@
-"""Values in Java and JavaScript source text, as the declared type of a parameter says they are written.
+"""Parses values in Java and JavaScript source text by the declared type of a parameter.
 
-A text that is not written as its type must be (`5` for a `long`, which is `5L`) stays text, so it equals no number.
-Without a declared type a literal is read as what it looks like.
+A text that is not a literal of its type (`5` for a `long`, which is written `5L`) stays text, so that it equals no
+number. Without a declared type, the form of the literal gives the type.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ _JAVA_MAPS = frozenset({"HashMap", "Hashtable", "Map"})
 
 
 def java_value(text: str, kind: str | None, items: str | None = None) -> Any:
-    """A value of a declared Java type (`integer`, `long`, `ArrayList`...); `items` is the type of a list's items."""
+    """Returns the value of a Java literal of a declared type (`integer`, `ArrayList`...); the text if it is not one.
+
+    Args:
+        items: Declared type of the items of a list; None if not declared.
+    """
     text = text.strip()
     match kind:
         case "byte" | "short" | "integer":
@@ -68,7 +72,7 @@ def java_value(text: str, kind: str | None, items: str | None = None) -> Any:
 
 
 def javascript_value(text: str, kind: str | None, items: str | None = None) -> Any:
-    """A value of a declared JavaScript type (`String`, `integer`, `Bigint`, `array`, `dict`...)."""
+    """Does the same as `java_value` for a declared JavaScript type (`String`, `Bigint`, `array`, `dict`...)."""
     text = text.strip()
     match kind:
         case "integer":
@@ -123,7 +127,7 @@ def _javascript_literal(text: str) -> Any:
 
 
 def _list_parts(text: str) -> list[str] | None:
-    """Source texts of the items of a list, None where the text makes no list."""
+    """Returns the source texts of the items of a list; None if the text does not build a list."""
     filled = _FILLED.fullmatch(text)
     if filled:
         adds = [_ADD.fullmatch(part) for part in split(filled["body"], ";")]
@@ -135,7 +139,7 @@ def _list_parts(text: str) -> list[str] | None:
 
 
 def _original(text: str) -> str:
-    """What a collection is copied from: `Arrays.asList(...)` in `new ArrayList<>(Arrays.asList(...))`."""
+    """Returns the collection that is copied: `Arrays.asList(...)` of `new ArrayList<>(Arrays.asList(...))`."""
     copied = _COPIED.fullmatch(text)
     return copied.group(1).strip() if copied else text
 

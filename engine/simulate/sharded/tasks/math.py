@@ -1,4 +1,4 @@
-"""Grade-school mathematics (GSM8K): the last number of an answer against the number after `####`."""
+"""Grade-school mathematics (GSM8K): the last number of an answer must equal the number after `####`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
-from engine.simulate.sharded.task import Evaluating, Evaluation, settled
+from engine.simulate.sharded.task import Evaluating, Evaluation, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, bullets
 
 _NUMBER = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
@@ -14,10 +14,10 @@ _MARK = "####"
 
 
 def last_number(text: str) -> str | None:
-    """The last number of a text as it is compared, None where there is none.
+    """Returns the last number of a text in the form that is compared; None if there is none.
 
-    What counts as a number is the rule of the published evaluation, letter for letter: also a run of two or more of
-    `$.,` does. Compared is what remains without `,`, `$`, the cents of a sum of whole dollars and a final dot.
+    A number is what the regular expression of the published evaluation matches, which also matches two or more of `$.,`
+    without a digit. The form that is compared has no `,`, no `$`, no `.00` after a sum in dollars and no final dot.
     """
     found = [match.group() for match in _NUMBER.finditer(text.strip())]
     return _plain(found[-1]) if found else None
@@ -51,4 +51,4 @@ class MathTask(TaskText):
     def evaluate(self, answer: str) -> Evaluating:
         number = last_number(answer)
         score = 1.0 if number == self._gold else 0.0
-        return settled(Evaluation(score, {"number": number, "gold": self._gold}))
+        return without_judge(Evaluation(score, {"number": number, "gold": self._gold}))

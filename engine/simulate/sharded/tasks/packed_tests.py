@@ -1,4 +1,4 @@
-"""Test cases as instructions carry them: JSON, or base64 of zlib of a pickle of JSON, read without running code."""
+"""Decodes the test cases of an instruction: JSON, or base64 of zlib of a pickle of JSON. Never runs code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _UNPACKED_BYTES = 256 * 2**20
 
 
 class BadTests(ValueError):
-    """Test cases that cannot be read; says why."""
+    """The test cases cannot be read; the message gives the reason."""
 
 
 class _TextOnly(pickle.Unpickler):
-    """Reads texts, numbers and containers. What names a class or a function, so as to run code, ends it."""
+    """Reads texts, numbers and containers. Raises BadTests for a pickle that names a class or function, which may run
+    code."""
 
     def find_class(self, module_name: str, global_name: str) -> Any:
         raise BadTests(f"the pickle names {module_name}.{global_name}, which may run code")
@@ -28,10 +29,10 @@ class _TextOnly(pickle.Unpickler):
 
 
 def unpacked(value: Any) -> list[Mapping[str, Any]]:
-    """Test cases, each with `input` and `output`.
+    """Returns the test cases, each with `input` and `output`.
 
     Raises:
-        BadTests: They are none.
+        BadTests: The value is not a list of test cases.
     """
     if isinstance(value, str):
         value = _from_text(value)

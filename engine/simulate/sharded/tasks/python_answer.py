@@ -1,4 +1,4 @@
-"""The function in a reply: found by Python's own parser, and given the name that its tests call."""
+"""Finds the function in a reply with Python's own parser, and binds it to the name that its tests call."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from math import *
 from typing import *
 from builtins import *
 """
-"""What the programming competitions import before an answer. Last the builtins: `pow` of `math` is another."""
+"""Imports that programming competitions provide. `builtins` comes last, so that `pow` is not that of `math`."""
 
 
 def function_in(reply: str) -> str:
-    """The last top-level function of the last fenced block that has one, after the imports of that block; "" for none.
+    """Returns the last top-level function of a reply with the imports of its block; "" if there is none.
 
-    Where there is no fence, what begins with the first import or function is read. A class `Solution` stands for a
-    function, as competitions want it.
+    Looks in the last fenced block that has a function; without fences, in the text from the first import or function
+    on. A class `Solution` counts as a function, because competitions ask for one.
     """
     blocks = fenced(reply)
     if not blocks:
@@ -62,10 +62,10 @@ def _function(code: str) -> str:
 
 
 def callable_as(answer: str, name: str, before: str = "") -> str:
-    """A module in which `name` is the answer's function, "" if the answer has none.
+    """Returns the source of a module in which `name` is the function of the answer; "" if the answer has none.
 
     Args:
-        before: Code whose imports the answer may rely on: the prompt that it completes.
+        before: The prompt that the answer completes; its imports are added to the module.
     """
     module = _parsed(answer)
     if module is None:
@@ -83,7 +83,7 @@ def callable_as(answer: str, name: str, before: str = "") -> str:
 
 
 def _callable(node: ast.stmt, name: str) -> str:
-    """The expression for the function that a statement defines."""
+    """Returns the expression for the function that a statement defines; "" if it defines none."""
     match node:
         case ast.FunctionDef(name=own):
             return own

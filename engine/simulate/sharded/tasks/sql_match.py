@@ -1,8 +1,8 @@
-"""Whether two queries give the same rows, by running them in SQLite.
+"""Runs two queries in SQLite and compares their rows.
 
-Model-written queries run here. What is confined: the database is opened read-only or built in memory; only what a
-SELECT needs is authorised (no ATTACH, PRAGMA, writing, virtual tables, loading of extensions); time, the length of a
-value and the number of rows that are read are limited. What is not: memory within those limits.
+Queries written by models run here, confined: the database is opened read-only or built in memory; only what SELECT
+needs is authorised (no ATTACH, PRAGMA, writing, virtual tables, loading of extensions); time, the length of a value and
+the number of rows are limited. Memory within those limits is not.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _BUILDING = _READING | {
     sqlite3.SQLITE_REINDEX,
 }
 _STEPS = 10_000
-"""Steps of SQLite's machine between two looks at the clock."""
+"""Instructions of SQLite's virtual machine between two checks of the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a comparison gives up, and counts as no match.
+    """Limits of one comparison; beyond them the queries count as different.
 
     Attributes:
-        variants: Queries that are tried in place of one, with other values.
-        seconds: For all of them together.
-        rows: Rows of the gold result.
-        value_bytes: Of one value, and of a query.
+        variants: Most variants of the answer, with other values, that are tried.
+        seconds: Time for all variants together.
+        rows: Most rows of the gold result that are read.
+        value_bytes: Longest value, and longest query.
     """
 
     variants: int = 100
@@ -56,22 +56,22 @@ class Limits:
 
 
 class Unrunnable(ValueError):
-    """The gold query or the schema does not run; says why."""
+    """The gold query or the schema cannot be run; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """Where queries are compared: on every file, or on one database built by SQL text."""
+    """The databases of a comparison: SQLite files, or if there are none, one in memory built by the SQL `script`."""
 
     files: tuple[Path, ...] = ()
     script: str = ""
 
     @contextmanager
     def opened(self, limits: Limits, deadline: float) -> Iterator[list[sqlite3.Connection]]:
-        """Every database, ready for queries of models.
+        """Yields a confined connection to every database; `deadline` is a time of `time.monotonic`.
 
         Raises:
-            Unrunnable: The script fails, or a file is no database.
+            Unrunnable: The script fails, or a file is not a database.
         """
         connections: list[sqlite3.Connection] = []
         try:
@@ -91,10 +91,10 @@ class Databases:
 
 
 def check(databases: Databases, gold: str, limits: Limits) -> None:
-    """Tries the gold query.
+    """Checks that the gold query can be run and compared.
 
     Raises:
-        Unrunnable: It does not run, or there is not one row in the whole database, where every query would match.
+        Unrunnable: It fails, or no table has a row, so that every query would match.
     """
     deadline = time.monotonic() + limits.seconds
     with databases.opened(limits, deadline) as connections:
@@ -105,12 +105,12 @@ def check(databases: Databases, gold: str, limits: Limits) -> None:
 
 
 def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str:
-    """Compares an answer with the gold query by what they return.
+    """Compares an answer with the gold query by the rows that they return.
 
-    DISTINCT is dropped from both; the values of the gold query are tried in the places of the answer's values; rows
-    are compared as a bag, in order only if the gold query has ORDER BY; columns may stand in another order. The answer
-    matches if one variant matches on every database. These are the rules of the published evaluation, generous ones:
-    what is wrong but returns the same rows on these databases, with some of the values, counts as right.
+    DISTINCT is removed from both. The literal values of the answer are replaced by those of the gold query in all ways
+    (variants). Rows are compared as a multiset, or as a list if the gold query has ORDER BY; columns may be in another
+    order. The answer matches if one variant matches on every database. These are the generous rules of the published
+    evaluation: a wrong query counts as correct if one of its variants returns the same rows on these databases.
 
     Returns:
         The variant that matches, "" for none.
@@ -138,7 +138,7 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
 
 
 def same_rows(wanted: Sequence[Row], given: Sequence[Row], *, ordered: bool) -> bool:
-    """Whether two results are equal: as bags of rows or as lists of rows, in some order of the columns."""
+    """Whether two results are equal for some order of the columns, as lists of rows (`ordered`) or as multisets."""
     if len(wanted) != len(given):
         return False
     if not wanted:
@@ -160,13 +160,13 @@ def _arranged(
     fits: Sequence[Sequence[int]],
     taken: tuple[int, ...],
 ) -> bool:
-    """Tries columns of `given` for the next column of `wanted`; every step compares the beginnings of all rows."""
+    """Assigns columns of `given` to the columns of `wanted` by backtracking; each step compares the rows so far."""
     if len(taken) == len(fits):
         return True
     seen: set[tuple[object, ...]] = set()
     for at in fits[len(taken)]:
         column = tuple(row[at] for row in given)
-        if at in taken or column in seen:  # of equal columns one is as good as another
+        if at in taken or column in seen:  # equal columns are interchangeable
             continue
         seen.add(column)
         chosen = (*taken, at)
@@ -187,7 +187,7 @@ def _gives(
     connection: sqlite3.Connection, query: str, wanted: Sequence[Row], ordered: bool
 ) -> bool:
     try:
-        # One row more than wanted shows that there are too many.
+        # One row more than wanted suffices to see that there are too many.
         given = _rows(connection, query, len(wanted) + 1)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return False
@@ -228,7 +228,7 @@ def _confine(
 
 
 def _names(connection: sqlite3.Connection) -> frozenset[str]:
-    """Tables and columns in small letters."""
+    """Returns the names of tables and columns in lower case."""
     tables = [
         str(row[0])
         for row in connection.execute(

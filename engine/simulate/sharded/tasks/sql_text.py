@@ -1,7 +1,7 @@
-"""Queries as text: their tokens, DISTINCT dropped, and the values of one query put into another.
+"""Edits queries as text: splits them into tokens, removes DISTINCT, and replaces values by those of another query.
 
-Literals are the values: strings in single or double quotes, and numbers. Double quotes may also name a column or a
-table; SQLite decides that by the schema, and so does the caller, with `names`.
+Values are the literals: numbers, and strings in single or double quotes. Double quotes may also enclose the name of a
+column or a table. SQLite decides that by the schema; here the argument `names` decides.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Kind = Literal["space", "name", "value", "sign"]
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a query. The texts of all its tokens, joined, are the query."""
+    """One token of a query. The joined texts of all tokens are the query."""
 
     kind: Kind
     text: str
 
 
 def tokens(query: str, names: Set[str] = frozenset()) -> list[Token]:
-    """The tokens of a query.
+    """Returns the tokens of a query.
 
     Args:
-        names: Columns and tables in small letters; what stands in double quotes and is none of them is a value.
+        names: Names of columns and tables in lower case; a text in double quotes that is not among them is a value.
     """
     found: list[Token] = []
     for match in _TOKEN.finditer(query):
@@ -60,9 +60,10 @@ def tokens(query: str, names: Set[str] = frozenset()) -> list[Token]:
 
 
 def tidy(query: str) -> str:
-    """A query as it is run: one line, no fence, no split signs, and the year of the data for the current year."""
+    """Returns a query ready to run: on one line, without fence, operators such as `> =` joined, and the current year
+    replaced by the year of the data."""
     bare = query.replace("```sql", "").replace("```", "")
-    # Comments would swallow what follows once the lines are joined.
+    # Removed, because on one line a comment would hide the rest of the query.
     line = " ".join(
         "".join(" " if one.kind == "space" else one.text for one in tokens(bare)).split(" ")
     )
@@ -72,20 +73,20 @@ def tidy(query: str) -> str:
 
 
 def without_distinct(query: str) -> str:
-    """The query without the word DISTINCT, wherever it stands."""
+    """Returns the query without any DISTINCT."""
     return "".join(one.text for one in tokens(query) if not _is(one, "distinct"))
 
 
 def is_ordered(query: str) -> bool:
-    """Whether ORDER BY stands anywhere in a query."""
+    """Whether ORDER BY occurs anywhere in a query."""
     words = [one for one in tokens(query) if one.kind != "space"]
     return any(_is(first, "order") and _is(second, "by") for first, second in pairwise(words))
 
 
 def variants(query: str, gold: str, names: Set[str], limit: int) -> Iterator[str]:
-    """The query, then the query with its values replaced by those of `gold` in every way, `limit` of them at most.
+    """Yields the query, then the query with its values replaced by those of `gold` in all ways, at most `limit` in all.
 
-    A slot is tried first with the value it has, if the gold query has that too, then with the others in their order.
+    Each place is filled first with its own value, if `gold` has it too, then with the other values in order.
     """
     yield query
     values = list(dict.fromkeys(one.text for one in tokens(gold, names) if one.kind == "value"))

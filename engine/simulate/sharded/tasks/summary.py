@@ -1,7 +1,7 @@
-"""Summaries with citations (Summary of a Haystack): how well insights are covered, times how well they are cited.
+"""Summaries with citations (Summary of a Haystack): the score is coverage of the insights times quality of citation.
 
-A judge says for each insight whether a line of the summary covers it. Published instructions send the first documents
-twice, with the opening and again one turn later; here each shard is sent once.
+A judge decides for each insight whether a line of the summary covers it. The published instructions send the first
+documents twice, with the opening and again one turn later; here each shard is sent once.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction
 from engine.simulate.sharded.tasks.base import TaskText, listed, mapped
 
 WORDS = 300
-"""Words of a summary that are read."""
+"""Most words of a summary that are judged."""
 
 _CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
 _CITED = re.compile(r"\[([\d, ]+)\]")
 _LONGEST = 64
-"""Tokens of a verdict."""
+"""Longest reply of the judge, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class _Insight:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the judge said of one insight.
+    """The judge's verdict on one insight.
 
     Attributes:
-        coverage: One of the three words.
-        line: Number of the line that covers it, from 1; 0 for none.
+        coverage: A key of `_CREDIT`.
+        line: Number of the line that covers the insight, from 1; 0 for none.
     """
 
     coverage: str
@@ -48,7 +48,7 @@ class Verdict:
 
 
 def cut(summary: str, words: int = WORDS) -> list[str]:
-    """The lines of a summary; one that is too long is cut in every line by the same share, at least a word staying."""
+    """Returns the lines of a summary. If it is too long, each line is cut by the same share, but keeps a word."""
     lines = summary.split("\n")
     total = sum(len(line.split()) for line in lines)
     if total <= words:
@@ -57,7 +57,7 @@ def cut(summary: str, words: int = WORDS) -> list[str]:
 
 
 def citation_f1(line: str, documents: frozenset[int]) -> float:
-    """Balanced F of the documents cited as `[3, 7]` in a line against those that have the insight."""
+    """Returns the F1 score, 0 to 1, of the documents cited in a line (`[3, 7]`) against those that have the insight."""
     cited = {
         int(number)
         for group in _CITED.findall(line)
@@ -129,7 +129,7 @@ class SummaryTask(TaskText):
     def _judged(
         self, insight: _Insight, lines: Sequence[str]
     ) -> Generator[Call, Completion, Verdict | None]:
-        """Asks about one insight; None if no reply could be read."""
+        """Asks the judge about one insight; returns None if no reply could be used."""
         numbered = [number for number, line in enumerate(lines, 1) if line.strip()]
         shown = json.dumps(
             {"bullets": [{"bullet_id": number, "text": lines[number - 1]} for number in numbered]},

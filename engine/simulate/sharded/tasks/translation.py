@@ -1,11 +1,12 @@
-"""German to English (WMT): the document arrives in chunks, each reply translates all of it so far, scored by BLEU."""
+"""Translation from German to English (WMT): the document comes in chunks, and each reply translates all of it so far;
+scored by BLEU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from engine.simulate.sharded.instruction import Instruction, Shard
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText
 from engine.simulate.sharded.tasks.bleu import bleu, require_bleu
 
@@ -36,4 +37,4 @@ class TranslationTask(TaskText):
         return self.text(part, NUMBER=str(at + 1), CHUNK=shards[at].text)
 
     def evaluate(self, answer: str) -> Evaluating:
-        return settled(Evaluation(bleu(answer, [self._english])))
+        return without_judge(Evaluation(bleu(answer, [self._english])))
