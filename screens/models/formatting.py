@@ -228,7 +228,7 @@ def page_content(page: HubPage) -> Content:
     lines = [
         Content.assemble(
             ("licence ", "$tone-muted"),
-            one_line(page.licence, 24) or "not said",
+            one_line(page.licence, 24) or "unknown",
             (f" · commit {one_line(page.revision[:8])}", "$tone-muted"),
             (f" · {number_format.size(page.room)} free here", "$tone-muted"),
         )

@@ -98,7 +98,7 @@ class TestPull:
             process.kill()
         assert process.returncode == 130, error
         assert b"is paused at 5.0 MB" in error
-        assert b"goes on" in error
+        assert b"resumes it" in error
 
         listed = workbench("models", "list").stdout.decode()
         assert "5 MB have arrived" in listed

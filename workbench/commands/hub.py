@@ -35,8 +35,15 @@ MB = 1_000_000
 
 def find_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `find`."""
-    parser.add_argument("words", nargs="*", metavar="WORD", help="OWNER/NAME lists its files")
-    parser.add_argument("--limit", type=positive, default=20, help="at most so many (default: 20)")
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="words to search for; OWNER/NAME lists the files of a repository",
+    )
+    parser.add_argument(
+        "--limit", type=positive, default=20, help="most repositories to list (default: 20)"
+    )
 
 
 def find(arguments: argparse.Namespace) -> int:
@@ -55,7 +62,7 @@ def find(arguments: argparse.Namespace) -> int:
         gated = "gated, " if one.gated else ""
         print_text(
             f"{one_line(one.name, 60):<60} {one.downloads:>11,} downloads  {gated}"
-            f"licence {one_line(one.licence, 24) or 'not said'}, {one.changed}"
+            f"licence {one_line(one.licence, 24) or 'unknown'}, {one.changed}"
         )
     narrate(f"{len(found)} found on {hub.host}; `workbench models search OWNER/NAME` lists files.")
     return 0
@@ -64,9 +71,14 @@ def find(arguments: argparse.Namespace) -> int:
 def pull_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `pull`."""
     parser.add_argument(
-        "repository", nargs="?", metavar="OWNER/NAME", help="default: what was begun and not ended"
+        "repository",
+        nargs="?",
+        metavar="OWNER/NAME",
+        help="repository of the model (default: resume all unfinished pulls)",
     )
-    parser.add_argument("file", nargs="?", help="its GGUF file, or a piece of its name like Q4_K_M")
+    parser.add_argument(
+        "file", nargs="?", help="its GGUF file, or a part of the file name, such as Q4_K_M"
+    )
     parser.add_argument(
         "--revision", metavar="R", help="branch, tag or commit (default: the newest)"
     )
@@ -80,14 +92,14 @@ def pull(arguments: argparse.Namespace) -> int:
         plans = unfinished(catalog.data)
         if not plans:
             raise UsageError(
-                "Nothing is left to go on with.", "`workbench models pull OWNER/NAME FILE`."
+                "No pull is unfinished.", "Start one: `workbench models pull OWNER/NAME FILE`."
             )
     else:
         hub = hub_from_environment()
         found = look_at(hub, arguments.repository, arguments.revision)
         if found.gated:
             narrate(
-                f"{found.name} is gated: its owners hand it out to those who accept their terms."
+                f"{found.name} is gated: its owners give it only to those who accept their terms."
             )
         file = found.file(arguments.file)
         plans = [plan_pull(catalog.data, hub, found, file, arguments.name)]
@@ -107,19 +119,19 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     folders.log_to_file()
     wanted, title = plan.wanted, f"Pulling {plan.name}"
     refuse_without_room(plan)
-    arrived = f", {plan.done / MB:,.0f} MB of it are here" if plan.done else ""
+    arrived = f", {plan.done / MB:,.0f} MB of it are on disk" if plan.done else ""
     narrate(
         f"{wanted.files[0].path} of {wanted.repository} at {wanted.revision[:8]}, {wanted.size / MB:,.0f} MB{arrived};"
-        f" licence {wanted.licence or 'not said'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
+        f" licence {wanted.licence or 'unknown'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
     )
-    narrator, rate, told = Narrator(), Rate(), set[str]()
+    narrator, rate, redirects = Narrator(), Rate(), set[str]()
     state = ""
 
     def progress(at: PullProgress) -> None:
         nonlocal rate, state
-        if at.said and at.said not in told:
-            told.add(at.said)
-            narrate(f"  {wanted.hub} sends the download on: it comes {at.said}")
+        if at.redirect and at.redirect not in redirects:
+            redirects.add(at.redirect)
+            narrate(f"  {wanted.hub} redirects the download: it comes {at.redirect}")
         if at.state != state:
             rate, state = Rate(), at.state
         rate.add(at.done)
@@ -138,10 +150,10 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise Cancelled(
             f"The pull of {plan.name} is paused at {plan.done / MB:,.1f} MB.",
-            "`workbench models pull` goes on.",
+            "`workbench models pull` resumes it.",
         ) from None
     finally:
-        narrator(JobEnded(0, "pull", title, outcome, "every byte is here and checked."))
+        narrator(JobEnded(0, "pull", title, outcome, "all files are complete and checked."))
     return {
         "name": manifest.name,
         "path": str(plan.first),
@@ -177,10 +189,10 @@ def _files(found: HubRepository, as_json: bool) -> int:
             f"{'  larger than the memory of this machine' if large else ''}"
         )
     gated = "gated, " if found.gated else ""
-    narrate(f"{found.name} at {found.revision[:8]}, {gated}licence {found.licence or 'not said'}.")
+    narrate(f"{found.name} at {found.revision[:8]}, {gated}licence {found.licence or 'unknown'}.")
     if found.left_out:
         narrate(
-            f"{found.left_out} more cannot be pulled: no plain name, no checksum, or parts missing."
+            f"{found.left_out} more files cannot be pulled: an unusual name, no checksum, or missing parts."
         )
     return 0
 
@@ -193,15 +205,15 @@ def _recommended(as_json: bool) -> int:
         print_json({"recommended": [{**asdict(one), "here": one is here} for one in sets]})
         return 0
     for one in sets:
-        _say_set(one, one is here)
+        _print_set(one, one is here)
     narrate(
-        "Written down without asking the hub; `workbench models pull OWNER/NAME FILE` pulls one."
+        "This list comes with the program; the hub was not asked. `workbench models pull OWNER/NAME FILE` pulls one."
     )
     return 0
 
 
-def _say_set(one: RecommendedSet, here: bool) -> None:
-    print_text(f"{one.memory / 1e9:.0f} GB of memory{', as here' if here else ''}")
+def _print_set(one: RecommendedSet, here: bool) -> None:
+    print_text(f"{one.memory / 1e9:.0f} GB of memory{', like this machine' if here else ''}")
     for model in one.models:
         print_text(
             f"  {model.role:<9} {one_line(model.repository, 50)} {one_line(model.file, 50)}"

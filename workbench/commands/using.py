@@ -23,20 +23,20 @@ def use_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         nargs="?",
-        help="name or path, or endpoints as NAME,NAME2; the built-in one forgets the choice"
-        " (default: change nothing, say what is in use)",
+        help="name or path of a model, or endpoints as NAME,NAME2; the built-in model resets the choice"
+        " (default: only print what is in use)",
     )
     parser.add_argument(
         "--for",
         dest="works",
         action="append",
         choices=tuple(WORKS),
-        help="the work, once or more (default: all)",
+        help="kind of work; may be repeated (default: all)",
     )
 
 
 def use(arguments: argparse.Namespace) -> int:
-    """Chooses the model that a project uses for some work, or prints which it uses."""
+    """Sets the model that a project uses for some kinds of work, or prints the models in use."""
     name: str | None = arguments.model
     endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
     with Project.open(Path(arguments.project), read_only=name is None, upgrade=True) as project:
@@ -52,6 +52,6 @@ def use(arguments: argparse.Namespace) -> int:
         print_text(f"{work:<11} {one_line(chosen.get(work, DEFAULT_MODEL), 60):<30} {what}")
     if adapter is not None:
         print_text(
-            f"Mode `tuned` takes the adapter {one_line(adapter, 60)} and the model it was made for."
+            f"Mode `tuned` uses the adapter {one_line(adapter, 60)} and the model it was trained on."
         )
     return 0

@@ -36,7 +36,7 @@ SETTINGS = {
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 }
-"""What `huggingface_hub` is told before it is imported, when it reads this."""
+"""Environment variables for `huggingface_hub`, which reads them when it is imported."""
 
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Status codes of errors that may be temporary."""
@@ -50,7 +50,7 @@ class Hub:
 
     Attributes:
         url: Its address, without a slash at the end.
-        token: Empty where there is none.
+        token: Empty if there is none.
     """
 
     url: str
@@ -68,7 +68,7 @@ class Hub:
 
     @property
     def sent_token(self) -> str | bool:
-        """The token as `huggingface_hub` takes it: False where none is sent, or the way to the hub is open."""
+        """The `token` argument for `huggingface_hub`: False if there is none or the connection would be unencrypted."""
         private = self.url.startswith("https://") or is_this_machine(self.host)
         return self.token if self.token and private else False
 
@@ -110,10 +110,10 @@ class Hub:
         }
 
     def _asking_client(self) -> Any:
-        """The client that the library asks with; it goes where the hub sends it, as far as the guard lets it.
+        """Returns the HTTP client for the library; it follows redirects as far as the network guard allows.
 
-        The library asks a hub that is away or busy six times, which takes half a minute and is told on the terminal;
-        here somebody waits for the answer, so the first failure is the answer.
+        By itself the library tries an unreachable or busy hub six times, for half a minute, and prints that. Here a
+        person waits, so the first failure is final.
         """
         import httpx2
 
@@ -237,11 +237,11 @@ def _from_keyring() -> str:
 
 
 def hub_library() -> Any:
-    """`huggingface_hub`, told to be silent; imported when it is first needed.
+    """Imports `huggingface_hub` without telemetry and progress bars, and returns it.
 
     Raises:
         ModelError: It is not installed.
-        NetworkRefused: Its own variable forbids it the network.
+        NetworkRefused: The variable HF_HUB_OFFLINE is set.
     """
     os.environ.update(SETTINGS)
     try:
@@ -251,7 +251,7 @@ def hub_library() -> Any:
         raise ModelError(
             "The hub is asked with huggingface-hub, which is missing.", EXTRA
         ) from error
-    # Another library may have imported it before it was told.
+    # Another library may have imported it before the variables were set.
     constants.HF_HUB_DISABLE_TELEMETRY = True
     if constants.HF_HUB_OFFLINE:
         raise NetworkRefused(

@@ -28,7 +28,7 @@ class Paused(Cancelled):
 
 
 class _Again(Exception):
-    """Nothing more comes on this connection; `wait` is what the server asked for, in seconds."""
+    """The connection failed and may be tried again; `wait` is the time that the server asked for, in seconds."""
 
     def __init__(self, why: str, wait: float | None = None) -> None:
         super().__init__(why)
@@ -36,13 +36,13 @@ class _Again(Exception):
 
 
 class Fetch:
-    """Fetches one file; what has arrived lies in `target` at any moment.
+    """Downloads one file into `target`, which can be resumed at any moment.
 
     Args:
         revision: A commit, so that a resumed file is the file that was begun.
         stop: When set, the fetch ends with Paused.
-        arrived: Told how many bytes lie there after each piece.
-        sent_on: Told the host that the hub sends the download to, before it is asked.
+        arrived: Called with the number of bytes in `target` after each piece.
+        on_redirect: Called with the host that the hub redirects the download to, before that host is asked.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Fetch:
         *,
         stop: threading.Event,
         arrived: Callable[[int], None],
-        sent_on: Callable[[str], None],
+        on_redirect: Callable[[str], None],
     ) -> None:
         self._hub, self._repository, self._revision = hub, repository, revision
         self._part, self._target = part, target
-        self._stop, self._arrived, self._sent_on = stop, arrived, sent_on
+        self._stop, self._arrived, self._on_redirect = stop, arrived, on_redirect
 
     def run(self) -> None:
         """Fetches until every byte is there.
@@ -118,7 +118,7 @@ class Fetch:
             raise _Again(str(error) or type(error).__name__) from error
 
     def _redirected(self, url: str, location: str, headers: dict[str, str]) -> str:
-        """Where a redirection leads; the token stays with the hub, and an encrypted way stays encrypted."""
+        """Returns the URL that a redirect leads to. The token is sent to the hub only, and https stays https."""
         onward = urljoin(url, location)
         parts = urlsplit(onward)
         host = parts.hostname or ""
@@ -132,7 +132,7 @@ class Fetch:
             headers.pop("authorization", None)
             if is_this_machine(host) and not is_this_machine(self._hub.host):
                 raise ModelError(f"{self._hub.host} sends the download to this machine.")
-            self._sent_on(host)
+            self._on_redirect(host)
         return onward
 
     def _take(self, answer: Any, have: int, host: str) -> None:

@@ -41,25 +41,25 @@ class PullProgress:
 
     Attributes:
         done, total: Bytes of all files.
-        said: Host of the download if it is not the hub itself; empty otherwise.
+        redirect: `from HOST` if the hub redirects the download to another host; else empty.
     """
 
     state: PullState
     done: int
     total: int
-    said: str = ""
+    redirect: str = ""
 
 
-Tell = Callable[[PullProgress], None]
+ReportProgress = Callable[[PullProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
 class PullPlan:
-    """What is to be pulled, and where it will lie.
+    """The files to pull and where they go.
 
     Attributes:
-        folder: Of the files.
-        wanted: What the manifest will say.
+        folder: Folder of the files.
+        wanted: The manifest that the model will have.
     """
 
     folder: Path
@@ -67,17 +67,17 @@ class PullPlan:
 
     @property
     def name(self) -> str:
-        """What the model will be called in the catalogue."""
+        """Name that the model will have in the catalogue."""
         return self.wanted.name
 
     @property
     def first(self) -> Path:
-        """Its first file, once it is there."""
+        """Path of the first file of the model."""
         return self.folder / self.wanted.files[0].name
 
     @property
     def file(self) -> Path:
-        """Where the plan lies while it is not carried out."""
+        """Path of the stored plan, which exists until the pull is finished."""
         return self.first.with_suffix(PLAN)
 
     @property
@@ -88,21 +88,21 @@ class PullPlan:
         )
 
     def part(self, one: PartFile) -> Path:
-        """Where a file lies while it is not whole."""
+        """Returns the path of a file while it is incomplete."""
         return self.folder / (one.name + PART)
 
 
 def plan_pull(
     data: Path, hub: Hub, repository: HubRepository, file: HubFile, name: str | None = None
 ) -> PullPlan:
-    """The plan for a file of a repository, the one that was begun where there is one; nothing is written yet.
+    """Returns the plan for pulling a file of a repository, or the stored plan of an unfinished pull. Writes nothing.
 
     Args:
         data: The data folder of the program.
-        name: In the catalogue; None takes that of the file.
+        name: Name in the catalogue; None: the name of the file.
 
     Raises:
-        UsageError: It is here already, another version of it was begun, or the name does not fit into a line.
+        UsageError: The file was pulled already, another version of it is unfinished, or the name cannot be used.
     """
     stem = file.name.rpartition("/")[2].removesuffix(".gguf")
     name = stem if name is None else name.strip()
@@ -136,7 +136,7 @@ def plan_pull(
 
 
 def unfinished(data: Path) -> list[PullPlan]:
-    """The pulls of a data folder that have not come to their end, by name."""
+    """Returns the plans of the unfinished pulls of a data folder, by name."""
     found = []
     for path in (data / PULLED).glob(f"*/*{PLAN}"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -144,25 +144,25 @@ def unfinished(data: Path) -> list[PullPlan]:
     return sorted(found, key=lambda plan: plan.name)
 
 
-def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, tell: Tell) -> Manifest:
-    """Pulls what is missing, checks it, and puts it into the catalogue.
+def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, report: ReportProgress) -> Manifest:
+    """Pulls the missing files, checks them, and adds the model to the catalogue.
 
     Raises:
-        ModelError: The disk has no room, the hub refuses or is away; see `Fetch.run`.
-        ModelFileError: What arrived is not what the hub said, or no sound model; it was thrown away.
+        ModelError: The disk has no room, or the hub refuses or does not answer; see `Fetch.run`.
+        ModelFileError: A file does not have the hub's checksum or is not a valid model; it was deleted.
         NetworkRefused: A switch forbids the network.
-        Paused: `stop` was set; what has arrived is kept.
-        UsageError: Another process works on it.
+        Paused: `stop` was set; the partial files are kept.
+        UsageError: Another process is pulling it.
     """
     refuse_without_room(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with _alone(plan):
         try:
-            tell(PullProgress("pulling", plan.done, plan.wanted.size))
+            report(PullProgress("pulling", plan.done, plan.wanted.size))
             for one in plan.wanted.files:
                 if _size(plan.folder / one.name) != one.size:
-                    _fetch(hub, plan, one, stop, tell)
-            files = tuple(_checked(plan, one, stop, tell) for one in plan.wanted.files)
+                    _fetch(hub, plan, one, stop, report)
+            files = tuple(_checked(plan, one, stop, report) for one in plan.wanted.files)
         except (ModelError, NetworkRefused):
             if not plan.done:
                 _drop(plan)
@@ -175,10 +175,10 @@ def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, tell: Tell) -> Ma
 
 
 def forget(plan: PullPlan) -> None:
-    """Deletes a pull: what has arrived, and the plan.
+    """Deletes the partial files and the plan of a pull.
 
     Raises:
-        UsageError: A process works on it.
+        UsageError: A process is pulling it.
     """
     if not plan.file.exists():
         return
@@ -187,12 +187,12 @@ def forget(plan: PullPlan) -> None:
 
 
 def free_space(folder: Path) -> int:
-    """Bytes that may still be written to the disk of a folder."""
+    """Returns the free bytes of the disk of a folder, which need not exist yet."""
     return shutil.disk_usage(next(at for at in (folder, *folder.parents) if at.exists())).free
 
 
 def refuse_without_room(plan: PullPlan) -> None:
-    """Refuses a pull that the disk cannot hold, before anything is pulled.
+    """Raises if the disk cannot hold a pull.
 
     Raises:
         ModelError: There is not enough room.
@@ -207,7 +207,7 @@ def refuse_without_room(plan: PullPlan) -> None:
 
 
 def _drop(plan: PullPlan) -> None:
-    """Deletes a pull and what has arrived of it; whole files of a model that is in the catalogue stay."""
+    """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalogue."""
     finished = read_manifest(plan.first) is not None
     for one in plan.wanted.files:
         plan.part(one).unlink(missing_ok=True)
@@ -218,17 +218,19 @@ def _drop(plan: PullPlan) -> None:
         plan.folder.rmdir()
 
 
-def _fetch(hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, tell: Tell) -> None:
+def _fetch(
+    hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, report: ReportProgress
+) -> None:
     others = plan.done - _size(plan.part(one))
-    said = ""
+    redirect = ""
 
     def arrived(count: int) -> None:
-        tell(PullProgress("pulling", others + count, plan.wanted.size, said))
+        report(PullProgress("pulling", others + count, plan.wanted.size, redirect))
 
-    def sent_on(host: str) -> None:
-        nonlocal said
-        said = f"from {host}"
-        tell(PullProgress("pulling", plan.done, plan.wanted.size, said))
+    def on_redirect(host: str) -> None:
+        nonlocal redirect
+        redirect = f"from {host}"
+        report(PullProgress("pulling", plan.done, plan.wanted.size, redirect))
 
     Fetch(
         hub,
@@ -238,12 +240,14 @@ def _fetch(hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, tell:
         plan.part(one),
         stop=stop,
         arrived=arrived,
-        sent_on=sent_on,
+        on_redirect=on_redirect,
     ).run()
 
 
-def _checked(plan: PullPlan, one: PartFile, stop: threading.Event, tell: Tell) -> PartFile:
-    """A file in its place, once its checksum and its header are found to be right."""
+def _checked(
+    plan: PullPlan, one: PartFile, stop: threading.Event, report: ReportProgress
+) -> PartFile:
+    """Verifies checksum and header of a file, moves it to its place, and returns it with its time of change."""
     place, part = plan.folder / one.name, plan.part(one)
     if place.exists():
         part = place
@@ -252,7 +256,7 @@ def _checked(plan: PullPlan, one: PartFile, stop: threading.Event, tell: Tell) -
         while piece := file.read(_CHUNK):
             digest.update(piece)
             read += len(piece)
-            tell(PullProgress("checking", read, one.size))
+            report(PullProgress("checking", read, one.size))
             if stop.is_set():
                 raise Paused("The pull is paused.", "Pull again to go on.")
     if digest.hexdigest() != one.sha256:
@@ -272,7 +276,11 @@ def _checked(plan: PullPlan, one: PartFile, stop: threading.Event, tell: Tell) -
 
 @contextlib.contextmanager
 def _alone(plan: PullPlan) -> Iterator[None]:
-    """Writes the plan and keeps other processes from working on it."""
+    """Writes the plan and locks it against other processes.
+
+    Raises:
+        UsageError: Another process holds the lock.
+    """
     with plan.file.open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

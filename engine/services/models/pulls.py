@@ -77,7 +77,7 @@ class _Pull:
             progress.total,
             rate,
             left,
-            progress.said,
+            progress.redirect,
             self._problem,
             self._hint,
         )

@@ -68,12 +68,12 @@ def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPl
 def pulled(
     server: HubServer,
     data: Path,
-    tell: Callable[[PullProgress], None] = lambda _: None,
+    report: Callable[[PullProgress], None] = lambda _: None,
     token: str = "",
 ) -> PullPlan:
     """Pulls the one file."""
     hub, plan = planned(server, data, token)
-    carry_out(hub, plan, threading.Event(), tell)
+    carry_out(hub, plan, threading.Event(), report)
     return plan
 
 
@@ -107,12 +107,12 @@ class TestWhole:
 
     def test_progress(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """Bytes only rise, to the size of the file; then it is checked."""
-        told: list[PullProgress] = []
-        pulled(server, tmp_path, told.append)
-        pulls = [one.done for one in told if one.state == "pulling"]
+        reported: list[PullProgress] = []
+        pulled(server, tmp_path, reported.append)
+        pulls = [one.done for one in reported if one.state == "pulling"]
         assert pulls == sorted(pulls)
-        assert (pulls[0], pulls[-1], told[-1].state) == (0, len(content), "checking")
-        assert {one.total for one in told} == {len(content)}
+        assert (pulls[0], pulls[-1], reported[-1].state) == (0, len(content), "checking")
+        assert {one.total for one in reported} == {len(content)}
 
     def test_changed_since(self, server: HubServer, tmp_path: Path) -> None:
         """A file that somebody wrote to since is not taken for the one that was checked."""
@@ -171,12 +171,12 @@ class TestInterrupted:
         stop, hold = threading.Event(), threading.Event()
         server.faults.append(Fault(cut=2000, hold=hold))
 
-        def tell(progress: PullProgress) -> None:
+        def report(progress: PullProgress) -> None:
             if progress.done:
                 stop.set()
 
         with pytest.raises(Paused):
-            carry_out(hub, plan, stop, tell)
+            carry_out(hub, plan, stop, report)
         hold.set()
         assert 0 < plan.done <= 2000
         (found,) = unfinished(tmp_path)
@@ -216,7 +216,7 @@ class TestInterrupted:
         hub, plan = planned(server, tmp_path)
         refused: list[UsageError] = []
 
-        def tell(progress: PullProgress) -> None:
+        def report(progress: PullProgress) -> None:
             if progress.state == "pulling" and progress.done and not refused:
                 for act in (
                     lambda: carry_out(hub, plan, threading.Event(), lambda _: None),
@@ -226,7 +226,7 @@ class TestInterrupted:
                         act()
                     refused.append(caught.value)
 
-        carry_out(hub, plan, threading.Event(), tell)
+        carry_out(hub, plan, threading.Event(), report)
         assert len(refused) == 2
         assert plan.first.is_file()
 
@@ -332,10 +332,10 @@ class TestSentOn:
         """The host that the hub sends a download to is said, let through, and not given the token."""
         server.elsewhere = True
         server.faults.append(Fault(cut=1000))
-        told: list[PullProgress] = []
-        plan = pulled(server, tmp_path, told.append, TOKEN)
+        reported: list[PullProgress] = []
+        plan = pulled(server, tmp_path, reported.append, TOKEN)
         assert plan.first.read_bytes() == content
-        assert "from localhost" in {one.said for one in told}
+        assert "from localhost" in {one.redirect for one in reported}
         there = [one for one in server.downloads if one.host.startswith("localhost")]
         assert len(there) == 2
         assert not any("authorization" in one.headers for one in there)
@@ -356,7 +356,7 @@ class TestSentOn:
         """A way that began encrypted is not left for one that is open."""
         fetch = download.Fetch(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), arrived=lambda _: None, sent_on=lambda _: None,
+            stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="unencrypted"):
             fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
@@ -365,7 +365,7 @@ class TestSentOn:
         """A hub elsewhere cannot send a download to a service of this machine."""
         fetch = download.Fetch(
             Hub("https://hub.example"), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), arrived=lambda _: None, sent_on=lambda _: None,
+            stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="to this machine"):
             fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
