@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from engine.errors import UsageError
-from engine.filters import ListQuery
 from engine.goals.embedders.embedder import Embedder, embedder_from_state
 from engine.goals.embedders.vectors import Vectors, has_vector, same_space
 from engine.jobs.contract import Lane, Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.store import conversations, runs, vectors
+from engine.stages.selection import ALL, Selection
+from engine.store import runs, vectors
 from engine.store.goals import GoalEntry
 from engine.store.project import Project
 from engine.store.vectors import VectorConfig
@@ -64,22 +64,20 @@ class EmbedStage(CpuStage):
         vectoriser: Vectoriser,
         source: Callable[[], TextSource],
         *,
-        query: ListQuery | None = None,
-        limit: int | None = None,
+        selection: Selection = ALL,
         into: Callable[[], str] | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             source: Returns the source of the texts; called when the stage begins.
-            query: Selects conversations; None takes all.
-            limit: Most conversations, the first ones in id order.
+            selection: The conversations to embed.
             into: Returns the config hash of stored vectors, which are added to with the embedder that made them; None
                 makes a new set.
         """
         super().__init__(project)
         self._vectoriser, self._get_source = vectoriser, source
-        self._query, self._limit, self._into = query or ListQuery(), limit, into
+        self._selection, self._into = selection, into
         self.lane = vectoriser.lane
         self.embedded = self.without = 0
 
@@ -115,7 +113,7 @@ class EmbedStage(CpuStage):
     def ids(self) -> Sequence[int]:
         """Ids of the conversations of this run, in id order."""
         with self._project.reading() as conn:
-            return conversations.ids(conn, self._query)[: self._limit]
+            return self._selection.ids(conn)
 
     @cached_property
     def _source(self) -> TextSource:

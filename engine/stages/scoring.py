@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from engine.completeness.boundaries import RULE
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
-from engine.filters import ListQuery
 from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompt_files import Prompt
@@ -21,6 +20,7 @@ from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
 from engine.stages.remaining import RemainingStage
+from engine.stages.selection import ALL, Selection
 from engine.store import conversations, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
@@ -64,24 +64,19 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         mode: Mode,
         question: Question,
         *,
-        query: ListQuery | None = None,
-        names: Collection[str] | None = None,
-        limit: int | None = None,
+        selection: Selection = ALL,
         measured: Callable[[RunnableModel, float, float], None] | None = None,
     ) -> None:
         """Prepares a run.
 
         Args:
-            query: Selects conversations; None takes all.
-            names: Takes only conversations with these external ids; None takes all.
-            limit: Most conversations, the first ones in id order; None takes all.
+            selection: The conversations to score.
             measured: Called with the model, its speed (tokens per second) and its batch noise, if it was not measured
                 before.
         """
         super().__init__(project, process, model)
         self._mode, self._question = mode, question
-        self._query, self._names, self._limit = query or ListQuery(), names, limit
-        self._measured = measured
+        self._selection, self._measured = selection, measured
         self._remaining: RemainingStage | None = None
         self._written: dict[int, WrittenOn] = {}
         self._tokens = 0
@@ -111,7 +106,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Ids of the conversations that a run would score now."""
         return set(scores.ids_without_score(conn, self.config_hash)).intersection(
-            self._selected(conn)
+            self._selection.ids(conn)
         )
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -123,7 +118,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            every = self._selected(conn)
+            every = self._selection.ids(conn)
             missing = set(scores.ids_without_score(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         self.skipped = len(every) - len(missing)
@@ -152,13 +147,6 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         if self.skipped:
             text += f", {self.skipped:,} were scored before"
         return f"{text}.{self._work.spent()}"
-
-    def _selected(self, conn: sqlite3.Connection) -> Sequence[int]:
-        """Ids of the selected conversations, scored or not, in id order."""
-        found = conversations.ids(conn, self._query)
-        if self._names is not None:
-            found = conversations.with_external_ids(conn, found, self._names)
-        return found[: self._limit]
 
     def _measure(self, ids: Sequence[int]) -> float:
         """Measures speed and noise of the model on the first logs of the project; returns the noise."""

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from engine.conversation import Message, render_log
-from engine.filters import ListQuery
 from engine.goals.questions.questions import read_summary
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
+from engine.stages.selection import ALL, Selection
 from engine.store import conversations, goals
 from engine.store.goals import GoalEntry
 from engine.store.project import Project
@@ -35,18 +35,16 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         model: RunModel,
         prompt: Prompt,
         *,
-        query: ListQuery | None = None,
-        limit: int | None = None,
+        selection: Selection = ALL,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             prompt: The prompt, with the context paragraph of the project in front.
-            query: Selects conversations; None takes all.
-            limit: Most conversations, the first ones in id order.
+            selection: The conversations to summarise.
         """
         super().__init__(project, process, model)
-        self._prompt, self._query, self._limit = prompt, query or ListQuery(), limit
+        self._prompt, self._selection = prompt, selection
         self.written = self.without = 0
 
     @property
@@ -70,7 +68,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         key = self.config_hash
         self._project.write(lambda conn: goals.register(conn, key, self._work.model.label))
         with self._project.reading() as conn:
-            every = conversations.ids(conn, self._query)[: self._limit]
+            every = self._selection.ids(conn)
             missing = set(goals.ids_without_summary(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         if not missing:

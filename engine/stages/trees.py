@@ -11,12 +11,12 @@ from typing import Any
 
 from engine.conversation import render_log
 from engine.errors import UsageError
-from engine.filters import ListQuery
 from engine.jobs.contract import Progress
 from engine.records.trees import TreeRow
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
+from engine.stages.selection import ALL, Selection
 from engine.store import conversations, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
@@ -54,8 +54,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         options: TreeOptions,
         at: At,
         *,
-        query: ListQuery | None = None,
-        limit: int | None = None,
+        selection: Selection = ALL,
         nodes: int | None = None,
         only: Sequence[int] | None = None,
     ) -> None:
@@ -64,15 +63,14 @@ class TreeStage(BlockStage[int, TreeEntry]):
         Args:
             options: Alpha, mode and limits of the trees.
             at: The place of the log: `last-answer`, `end` or `every`.
-            query: Selects conversations; None takes all.
-            limit: Most conversations, the first ones in id order.
+            selection: The conversations whose trees are grown.
             nodes: Most nodes of a tree, averaged over a block; None sets no limit.
-            only: Ids of conversations in id order, instead of the query; this configuration is then not made the one
-                that is shown.
+            only: Ids of conversations in id order, in place of the selection; this configuration is then not made the
+                one that is shown.
         """
         super().__init__(project, process, model)
         self._options, self._at, self._only = options, at, only
-        self._query, self._limit, self._nodes = query or ListQuery(), limit, nodes
+        self._selection, self._nodes = selection, nodes
         self._read = 0
         self.grown = self.without = 0
 
@@ -100,7 +98,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            every = self._only or conversations.ids(conn, self._query)[: self._limit]
+            every = self._only or self._selection.ids(conn)
             missing = set(trees.ids_without_tree(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         total = len(missing)

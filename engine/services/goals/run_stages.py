@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UsageError
-from engine.filters import ListQuery
 from engine.goals.embedders.embedder import Served, embedder_for
 from engine.goals.embedders.vectors import Vectors
 from engine.goals.questions.questions import with_context
@@ -23,6 +22,7 @@ from engine.stages.holding_out import HoldOutStage
 from engine.stages.labelling import LabelStage
 from engine.stages.model_work import RunModel
 from engine.stages.proposing import ProposeStage
+from engine.stages.selection import ALL, Selection
 from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.stages.summarising import SummariseStage
 from engine.store import settings
@@ -58,13 +58,13 @@ class GoalStages:
         Raises:
             UsageError: There is no such embedder, or the model is to decide about merges and labels nothing.
         """
-        query = ListQuery(request.filter)
+        selection = Selection(request.filter, limit=request.limit)
         needs_model = request.labels or request.text == "summary"
         model = self.model(request.model) if needs_model else None
         stages = self.setup.tuning.before(model) if model else []
         summarise: SummariseStage | None = None
         if model and request.text == "summary":
-            summarise = self._summarise(model, query, request.limit)
+            summarise = self._summarise(model, selection)
             stages.append(summarise)
 
         def source() -> TextSource:
@@ -74,8 +74,7 @@ class GoalStages:
             self.setup.project,
             self._vectoriser(request.embedder, request.seed),
             source,
-            query=query,
-            limit=request.limit,
+            selection=selection,
         )
         cluster = ClusterStage(
             self.setup.project,
@@ -136,7 +135,7 @@ class GoalStages:
             stored = stored_clustering(conn, None)
         stages: list[Stage] = []
         if stored.text == "summary":
-            summarise = self._summarise(self.model(model), ListQuery(), None)
+            summarise = self._summarise(self.model(model), ALL)
             if summarise.config_hash != stored.goal_config:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
@@ -185,7 +184,7 @@ class GoalStages:
             clustering_id=clustering_id,
         )
 
-    def _summarise(self, model: RunModel, query: ListQuery, limit: int | None) -> SummariseStage:
+    def _summarise(self, model: RunModel, selection: Selection) -> SummariseStage:
         with self.setup.project.reading() as conn:
             about = str(settings.get(conn, ABOUT_KEY, ""))
         prompt = with_context(self.setup.prompts.prompt("summary"), about)
@@ -195,8 +194,7 @@ class GoalStages:
             self.setup.process,
             model,
             prompt,
-            query=query,
-            limit=limit,
+            selection=selection,
         )
 
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.filters import ListQuery
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
 from engine.services.models.run_setup import RunSetup
@@ -13,6 +12,7 @@ from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.services.training.run_files import held_out_by, run_named
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
+from engine.stages.selection import Selection
 
 
 class ScoringRuns:
@@ -39,9 +39,7 @@ class ScoringRuns:
             model,
             request.mode,
             question,
-            query=ListQuery(request.filter),
-            names=self._held_out(request.held_out_by),
-            limit=request.limit,
+            selection=Selection(request.filter, self._held_out(request.held_out_by), request.limit),
             measured=setup.catalog.record_speed,
         )
         stages = [*(setup.tuning.before(model) if request.tune else []), scoring]

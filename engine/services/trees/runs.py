@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.errors import UsageError
-from engine.filters import ListQuery
 from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.records.runs import RunRow
 from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import TreeRequest
+from engine.stages.selection import Selection
 from engine.stages.trees import TreeStage
 
 
@@ -37,8 +37,7 @@ class TreeRuns:
             model,
             request.tree,
             request.at,
-            query=ListQuery(request.filter),
-            limit=request.limit,
+            selection=Selection(request.filter, limit=request.limit),
             nodes=request.nodes,
             only=request.only,
         )

@@ -28,6 +28,7 @@ from engine.stages.importing import ImportStage
 from engine.stages.labelling import LabelStage
 from engine.stages.model_work import RunModel
 from engine.stages.proposing import ProposeStage
+from engine.stages.selection import Selection
 from engine.stages.summarising import SummariseStage
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
@@ -83,7 +84,9 @@ def vector_stages(
     project: Project, decision_log: DecisionLog, *, k: int | None = 8, limit: int | None = None
 ) -> tuple[EmbedStage, ClusterStage]:
     """Vectors of first messages, and clusters of them."""
-    embed = EmbedStage(project, tfidf(), lambda: TextSource("first-user"), limit=limit)
+    embed = EmbedStage(
+        project, tfidf(), lambda: TextSource("first-user"), selection=Selection(limit=limit)
+    )
     return embed, ClusterStage(
         project, decision_log, lambda: embed.vector_key, lambda: embed.ids, k=k
     )

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from engine.conversation import Conversation, Message
-from engine.filters import ListQuery
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
@@ -24,6 +23,7 @@ from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
+from engine.stages.selection import ALL, Selection
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 
@@ -98,17 +98,13 @@ def stages(
     process: ModelProcess,
     *,
     telling: bool = False,
-    limit: int | None = None,
-    query: ListQuery | None = None,
-    names: Collection[str] | None = None,
+    selection: Selection = ALL,
 ) -> tuple[ScoringStage, RemainingStage]:
     """Scoring in mode `tuned`, and the remaining tasks for what it finds."""
     scoring_kind = _TellingScoring if telling else ScoringStage
     remaining_kind = _TellingRemaining if telling else RemainingStage
     run_model, question = RunModel(model()), question_for("tuned", {}, None)
-    scoring = scoring_kind(
-        project, process, run_model, "tuned", question, limit=limit, query=query, names=names
-    )
+    scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
     scoring.write_remaining(remaining)
     return scoring, remaining

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.filters import ListQuery, parse_filter
+from engine.filters import parse_filter
 from engine.jobs.runner import JobDone, JobRunner
 from engine.stages.extending_trees import Below, GrowOnStage
 from engine.stages.model_work import RunModel
+from engine.stages.selection import Selection
 from engine.stages.trees import TreeStage
 from engine.store import trees
 from engine.store.project import Project
@@ -25,10 +26,10 @@ def test_grown_on_below_a_node(tmp_path: Path) -> None:
     process = ModelProcess(tmp_path / "model.log")
     with Project.open(tmp_path / "p.wb") as project:
         runner = JobRunner(project, lambda event: None)
-        query = ListQuery(parse_filter("name:talk-02"))
+        selection = Selection(parse_filter("name:talk-02"))
         options = TreeOptions(alpha=0.2, max_tokens=3)
         stage = TreeStage(
-            project, process, RunModel(scored.model()), options, "last-answer", query=query
+            project, process, RunModel(scored.model()), options, "last-answer", selection=selection
         )
         runner.run(stage)
         with project.reading() as conn:

@@ -20,6 +20,7 @@ from engine.stages import clustering, embedding
 from engine.stages.assigning import AssignStage
 from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.holding_out import HoldOutStage
+from engine.stages.selection import Selection
 from engine.stages.stabilising import StabilityStage
 from engine.store import clusterings, goal_answers, runs, vectors
 from engine.store.project import Project
@@ -95,7 +96,9 @@ class TestEmbedding:
     ) -> None:
         """Vectors are added to a set only by the embedder that made it."""
 
-        first = EmbedStage(project, _served("a"), lambda: TextSource("first-user"), limit=10)
+        first = EmbedStage(
+            project, _served("a"), lambda: TextSource("first-user"), selection=Selection(limit=10)
+        )
         changed = EmbedStage(
             project, _served("b"), lambda: TextSource("first-user"), into=lambda: first.vector_key
         )

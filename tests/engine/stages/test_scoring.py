@@ -21,6 +21,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.scores import State
 from engine.stages.scoring import NO_BOUNDARY, question_for
+from engine.stages.selection import Selection
 from engine.store import conversations, runs, scores
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -248,7 +249,7 @@ def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> N
 
 def test_limit(project: Project, process: ModelProcess) -> None:
     """A limit scores the first so many conversations of the project."""
-    scoring, _ = scored.stages(project, process, limit=3)
+    scoring, _ = scored.stages(project, process, selection=Selection(limit=3))
     outcome = JobRunner(project, lambda event: None).run(scoring)
     assert isinstance(outcome, JobDone)
     with project.reading() as conn:
@@ -262,7 +263,7 @@ def test_names(project: Project, process: ModelProcess) -> None:
         every = conversations.ids(conn, ListQuery())
         rows = conversations.rows(conn, every)
     names = {row.external_id for row in rows[1:4]} | {"nobody"}
-    scoring, _ = scored.stages(project, process, limit=2, names=names)
+    scoring, _ = scored.stages(project, process, selection=Selection(names=names, limit=2))
     outcome = JobRunner(project, lambda event: None).run(scoring)
     assert isinstance(outcome, JobDone)
     with project.reading() as conn:
@@ -275,7 +276,9 @@ def test_filter(project: Project, process: ModelProcess) -> None:
     with project.reading() as conn:
         wanted = [int(key) for key in conversations.ids(conn, ListQuery(parse_filter("turns>1")))]
         every = conversations.ids(conn, ListQuery())
-    scoring, _ = scored.stages(project, process, limit=2, query=ListQuery(parse_filter("turns>1")))
+    scoring, _ = scored.stages(
+        project, process, selection=Selection(parse_filter("turns>1"), limit=2)
+    )
     outcome = JobRunner(project, lambda event: None).run(scoring)
     assert isinstance(outcome, JobDone)
     with project.reading() as conn:

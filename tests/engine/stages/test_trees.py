@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.filters import ListQuery, parse_filter
+from engine.filters import parse_filter
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.records.trees import TreeRow
 from engine.stages.model_work import RunModel
+from engine.stages.selection import Selection
 from engine.stages.trees import TreeStage
 from engine.store import trees
 from engine.store.project import Project
@@ -40,8 +41,8 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def grow(
     project: Project, process: ModelProcess, query: str = "", at: At = "last-answer"
 ) -> RunOutcome:
-    wanted = ListQuery(parse_filter(query))
-    stage = TreeStage(project, process, RunModel(scored.model()), OPTIONS, at, query=wanted)
+    selection = Selection(parse_filter(query))
+    stage = TreeStage(project, process, RunModel(scored.model()), OPTIONS, at, selection=selection)
     return JobRunner(project, lambda event: None).run(stage)
 
 

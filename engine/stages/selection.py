@@ -1,0 +1,37 @@
+"""Which conversations a run works on."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from engine.filters import Filter, ListQuery
+from engine.store import conversations
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A part of the conversations of a project; all of them by default.
+
+    Attributes:
+        filter: The conversations have to match it.
+        names: Ids in their source, of which the conversations have to have one; None for any.
+        limit: The most conversations, the first ones in id order; None for all.
+    """
+
+    filter: Filter = field(default_factory=Filter)
+    names: Collection[str] | None = None
+    limit: int | None = None
+
+    def ids(self, conn: sqlite3.Connection) -> array[int]:
+        """Ids of the conversations, in id order."""
+        found = conversations.ids(conn, ListQuery(self.filter))
+        if self.names is not None:
+            found = conversations.with_external_ids(conn, found, self.names)
+        return found[: self.limit]
+
+
+ALL = Selection()
+"""All conversations."""
