@@ -297,11 +297,11 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
                 self, lambda: saved.save_view(query, place), lambda _: None, self.show_error
             )
 
-    def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
+    def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Lists the conversations that match the filter that was typed."""
         self.ask(replace(self.query_shown, filter=message.filter))
 
-    def on_filter_line_left(self) -> None:
+    def on_filter_line_exited(self) -> None:
         """Back to the list."""
         self.table.focus()
 

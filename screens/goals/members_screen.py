@@ -257,7 +257,7 @@ class GoalMembersScreen(Marking, UndoScreen):
         """Moves the cursor while typing."""
         self.table.action_move(message.delta)
 
-    def on_find_line_left(self) -> None:
+    def on_find_line_exited(self) -> None:
         """Puts the focus back on the list."""
         self.table.focus()
 

@@ -200,7 +200,7 @@ class GoalsScreen(UndoScreen):
         """Moves the cursor while typing."""
         self.table.action_move(message.delta)
 
-    def on_find_line_left(self) -> None:
+    def on_find_line_exited(self) -> None:
         """Puts the focus back on the list."""
         self.table.focus()
 

@@ -25,12 +25,12 @@ class LabelInput(Keyed, Input):
         Binding("escape", "leave", "Leave", tooltip="Keep the label as it was")
     ]
 
-    class Left(Message):
+    class Exited(Message):
         """The edit was cancelled."""
 
     def action_leave(self) -> None:
         """Cancels the edit."""
-        self.post_message(self.Left())
+        self.post_message(self.Exited())
 
 
 class MergedPane(VerticalScroll):
@@ -120,6 +120,6 @@ class MergedPane(VerticalScroll):
         event.stop()
         self._leave(" ".join(event.value.split()) or None)
 
-    def on_label_input_left(self) -> None:
+    def on_label_input_exited(self) -> None:
         """Escape keeps the label as it was."""
         self._leave(None)

@@ -281,7 +281,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Goes to another hit while typing."""
         self.action_hit(message.delta)
 
-    def on_find_line_left(self) -> None:
+    def on_find_line_exited(self) -> None:
         """Goes back to the text."""
         self.query_one(Transcript).focus()
 

@@ -80,7 +80,7 @@ class ReadingDialog(Dialog[None]):
         """Goes to another hit while typing."""
         self.action_hit(message.delta)
 
-    def on_find_line_left(self) -> None:
+    def on_find_line_exited(self) -> None:
         """Goes back to the text."""
         self.query_one(TextPane).focus()
 

@@ -195,11 +195,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self._query = query
             self.refresh_data()
 
-    def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
+    def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Lists what matches the filter that was entered."""
         self._ask(replace(self._query, filter=message.filter))
 
-    def on_filter_line_left(self) -> None:
+    def on_filter_line_exited(self) -> None:
         """Puts the focus on the list."""
         self.table.focus()
 

@@ -256,7 +256,7 @@ class TreeScreen(WorkbenchScreen[None]):
             self.pane.view.go_to(self._hits[self._hit])
             self._show_hit_count()
 
-    def on_find_line_left(self) -> None:
+    def on_find_line_exited(self) -> None:
         """Back to the tree."""
         self.pane.view.focus()
 

@@ -408,12 +408,12 @@ class TriageScreen(WorkbenchScreen[None]):
         """Goes to the filter line."""
         edit_filter(self)
 
-    def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
+    def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Another filter: the queue begins anew."""
         self.filter = message.filter
         self._ask_anew()
 
-    def on_filter_line_left(self, message: FilterLine.Left) -> None:
+    def on_filter_line_exited(self, message: FilterLine.Exited) -> None:
         """Back to the conversation."""
         self.query_one(Transcript).focus()
 

@@ -38,17 +38,17 @@ class FilterInput(Keyed, Input):
         Binding("escape", "leave", "Back", tooltip="Back to the list"),
     ]
 
-    class Took(Message):
+    class CompletionAccepted(Message):
         """Posted to insert the chosen completion."""
 
-    class Chose(Message):
+    class CompletionMoved(Message):
         """The cursor keys move to another completion, `by` lines down."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
             self.by = by
 
-    class Left(Message):
+    class Exited(Message):
         """Posted to leave the line."""
 
     completing = False
@@ -64,15 +64,15 @@ class FilterInput(Keyed, Input):
 
     def action_take(self) -> None:
         """Puts the chosen completion in."""
-        self.post_message(self.Took())
+        self.post_message(self.CompletionAccepted())
 
     def action_choose(self, by: int) -> None:
         """Goes through the completions."""
-        self.post_message(self.Chose(by))
+        self.post_message(self.CompletionMoved(by))
 
     def action_leave(self) -> None:
         """Leaves the line."""
-        self.post_message(self.Left())
+        self.post_message(self.Exited())
 
 
 class FilterLine(Vertical):
@@ -105,14 +105,14 @@ class FilterLine(Vertical):
     }
     """
 
-    class Asked(Message):
+    class Applied(Message):
         """A filter was written that can be understood."""
 
         def __init__(self, filter: Filter) -> None:
             super().__init__()
             self.filter = filter
 
-    class Left(Message):
+    class Exited(Message):
         """Posted after enter or escape, so that the screen moves the focus."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -206,7 +206,7 @@ class FilterLine(Vertical):
             return error
         if wanted != self._asked:
             self._asked = wanted
-            self.post_message(self.Asked(wanted))
+            self.post_message(self.Applied(wanted))
         return None
 
     def _stop_timer(self) -> None:
@@ -223,15 +223,15 @@ class FilterLine(Vertical):
         mistake = self._ask()
         self._show_mistake(mistake)
         if mistake is None:
-            self.post_message(self.Left())
+            self.post_message(self.Exited())
 
-    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+    def on_filter_input_exited(self, event: FilterInput.Exited) -> None:
         """Escape leaves the line; a text that is no filter is replaced by the last filter that was applied."""
         event.stop()
         if self._ask() is not None:
             self._write(str(self._asked))
         self._show_mistake(None)
-        self.post_message(self.Left())
+        self.post_message(self.Exited())
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """Hides completions and mistakes once the line has lost the focus."""
@@ -283,7 +283,7 @@ class FilterLine(Vertical):
             bool(self._found) or self.query_one("#mistake").has_class("-shown"), "-shown"
         )
 
-    def on_filter_input_chose(self, event: FilterInput.Chose) -> None:
+    def on_filter_input_completion_moved(self, event: FilterInput.CompletionMoved) -> None:
         """Goes through the completions."""
         event.stop()
         offered = self.query_one(OptionList)
@@ -292,7 +292,7 @@ class FilterLine(Vertical):
         offered.highlighted = first if now is None else (now + event.by) % len(self._found)
         self._moved = True
 
-    def on_filter_input_took(self, event: FilterInput.Took) -> None:
+    def on_filter_input_completion_accepted(self, event: FilterInput.CompletionAccepted) -> None:
         """Inserts the completion under the cursor, else the first."""
         event.stop()
         self._take()

@@ -48,7 +48,7 @@ class FindLine(Keyed, Horizontal):
             super().__init__()
             self.delta = delta
 
-    class Left(Message):
+    class Exited(Message):
         """The line was left for the text."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -93,7 +93,7 @@ class FindLine(Keyed, Horizontal):
         self._text = ""
         self.remove_class("-open")
         self.post_message(self.Changed(""))
-        self.post_message(self.Left())
+        self.post_message(self.Exited())
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -113,7 +113,7 @@ class FindLine(Keyed, Horizontal):
             self.close()
             return
         self._send()
-        self.post_message(self.Left())
+        self.post_message(self.Exited())
 
     def _send(self) -> None:
         self._stop()
