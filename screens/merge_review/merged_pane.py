@@ -26,7 +26,7 @@ class LabelInput(Keyed, Input):
     ]
 
     class Exited(Message):
-        """The edit was cancelled."""
+        """Posted when the edit is cancelled."""
 
     def action_leave(self) -> None:
         """Cancels the edit."""

@@ -42,7 +42,7 @@ class FilterInput(Keyed, Input):
         """Posted to insert the chosen completion."""
 
     class CompletionMoved(Message):
-        """The cursor keys move to another completion, `by` lines down."""
+        """Posted to choose another completion, `by` lines further down."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
@@ -106,7 +106,7 @@ class FilterLine(Vertical):
     """
 
     class Applied(Message):
-        """A filter was written that can be understood."""
+        """Posted with a valid filter to apply."""
 
         def __init__(self, filter: Filter) -> None:
             super().__init__()

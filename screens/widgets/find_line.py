@@ -35,21 +35,21 @@ class FindLine(Keyed, Horizontal):
     ]
 
     class Changed(Message):
-        """Another text is looked for; empty for nothing."""
+        """Posted with the text to search for; empty to end the search."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class Stepped(Message):
-        """The next (1) or previous (-1) hit is asked for."""
+        """Posted to go to the next (1) or previous (-1) hit."""
 
         def __init__(self, delta: int) -> None:
             super().__init__()
             self.delta = delta
 
     class Exited(Message):
-        """The line was left for the text."""
+        """Posted when the focus should go back to the text."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
