@@ -26,7 +26,7 @@ Author = Literal["human", "auto", "llm"]
 DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
 """The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings."""
 
-MergeOrder = Literal["similarity", "probability", "teaching"]
+MergeOrder = Literal["similarity", "probability", "informative"]
 """Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
 largest expected error reduction (`engine.goals.merges.order`)."""
 
@@ -208,15 +208,15 @@ class ReviewProgress:
 
     Attributes:
         merged, refused: Number of active decisions, of people and rules.
-        left: Number of undecided pairs above the floor.
+        left: Number of undecided pairs that are proposed.
         likely: Those of them whose merge probability is at least `LIKELY`.
         unasked: Those of the likely ones that the model was not asked about.
         calls: Number of model calls to ask about those.
         seconds: Estimated time of these calls, from the calls so far; None if there were none.
         agreement: Agreement of the model's answers with the decisions of the person.
         learned_from: Number of decisions that the merge probability is fitted to; 0 is the prior alone.
-        floor: Similarity of descriptions below which a pair is not proposed.
-        finished: Every current pair was refused or lies below the floor.
+        least_similarity: Similarity of descriptions below which a pair is not proposed.
+        finished: Whether no pair is left: each was refused or is below the least similarity.
         asking: The model is being asked about pairs now.
     """
 
@@ -229,7 +229,7 @@ class ReviewProgress:
     seconds: float | None
     agreement: Agreement
     learned_from: int
-    floor: float
+    least_similarity: float
     order: MergeOrder
     finished: bool
     asking: bool

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from engine.goals.merges.merge_probability import MergeModel
 from engine.goals.merges.order import ranked
@@ -22,29 +21,39 @@ from engine.store import settings
 from engine.views.merge_features import named_features, pair_features
 from engine.views.pair_table import Floats, PairTable
 
-FLOOR = 0.0
+LEAST_SIMILARITY = 0.0
 """Default of the least cosine of descriptions at which a pair is proposed. 0 proposes all pairs, also those with a
 negative cosine: cosines of descriptions without a common word scatter around 0."""
-ORDER: MergeOrder = "teaching"
+ORDER: MergeOrder = "informative"
 """Default order. After 20 decisions in this order the merge probability can decide the rest (docs/results/goals.md)."""
 SETTING = "desk"
-"""Key of the project setting with the chosen order and floor."""
+"""Key of the project setting `{"order", "floor"}`: the chosen order, and the least similarity."""
+STORED_ORDERS: Mapping[MergeOrder, str] = {
+    "similarity": "similarity",
+    "probability": "probability",
+    "informative": "teaching",
+}
+"""The name of each order in the setting. Projects keep the former name `teaching`."""
 NEAREST = 3
 """Number of nearest other groups that a proposal lists for each of its groups."""
 
 
 def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
-    """(order, floor) that the person chose; the defaults for values that are missing or unknown to this version."""
+    """Returns the stored order and least similarity; the default for a value that is missing or unknown."""
     found = settings.get(conn, SETTING, {})
-    orders: tuple[MergeOrder, ...] = get_args(MergeOrder)
-    order = next((known for known in orders if known == found.get("order")), ORDER)
-    floor = found.get("floor")
-    return order, float(floor) if isinstance(floor, int | float) else FLOOR
+    order = next((o for o, name in STORED_ORDERS.items() if name == found.get("order")), ORDER)
+    least = found.get("floor")
+    return order, float(least) if isinstance(least, int | float) else LEAST_SIMILARITY
 
 
-def put_queue_setting(conn: sqlite3.Connection, name: str, value: str | float) -> None:
-    """Stores the `order` or the `floor` that the person chose."""
-    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), name: value})
+def put_order(conn: sqlite3.Connection, order: MergeOrder) -> None:
+    """Stores the order of the merge queue."""
+    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "order": STORED_ORDERS[order]})
+
+
+def put_least_similarity(conn: sqlite3.Connection, similarity: float) -> None:
+    """Stores the similarity of descriptions below which no pair is proposed."""
+    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "floor": similarity})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +62,16 @@ class QueueSnapshot:
 
     Attributes:
         order: Order that the person chose.
-        floor: Similarity of descriptions below which a pair is not proposed.
+        least_similarity: Similarity of descriptions below which a pair is not proposed.
     """
 
     table: PairTable
     model: MergeModel
     order: MergeOrder
-    floor: float
+    least_similarity: float
 
     def left(self, order: MergeOrder | None = None) -> list[Pair]:
-        """Undecided pairs above the floor, the next to decide first; None takes the order that the person chose."""
+        """Undecided pairs that are proposed, the next to decide first; None: the order that the person chose."""
         table, pairs = self.table, self._undecided()
         if not pairs:
             return []
@@ -77,7 +86,7 @@ class QueueSnapshot:
         return [pairs[place] for place in places]
 
     def unasked(self) -> list[Pair]:
-        """Undecided pairs above the floor that the model was not asked about, the next to decide first."""
+        """Proposed pairs that the model was not asked about, the next to decide first."""
         return [pair for pair in self.left() if not self.asked(pair)]
 
     def asked(self, pair: Pair) -> bool:
@@ -148,9 +157,9 @@ class QueueSnapshot:
 
     def _undecided(self) -> list[Pair]:
         pairs = self.table.open_pairs
-        if not pairs or self.floor <= 0:
+        if not pairs or self.least_similarity <= 0:
             return pairs
-        high = self.table.description[self.table.at(pairs)] >= self.floor
+        high = self.table.description[self.table.at(pairs)] >= self.least_similarity
         return [pair for pair, wanted in zip(pairs, high, strict=True) if wanted]
 
 

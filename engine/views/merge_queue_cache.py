@@ -113,9 +113,9 @@ class MergeQueueCache:
         view = self.view(clustering_id)
         table = self._tables.table(view, self.space(view.stored))
         with self._project.reading() as conn:
-            order, floor = queue_settings(conn)
+            order, least_similarity = queue_settings(conn)
         known = self._learned
         if known is None or known[0] is not view:
             known = view, fit_merge_model(self.decision_log.active(clustering_id))
             self._learned = known
-        return QueueSnapshot(table, known[1], order, floor)
+        return QueueSnapshot(table, known[1], order, least_similarity)

@@ -16,7 +16,7 @@ from screens.widgets.groups.text import Piece
 ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
     "similarity": ("most similar first", "as in Soroka et al."),
     "probability": ("most probable first", "quick work: most answers are yes"),
-    "teaching": ("most informative first", "where your answer says most about the other pairs"),
+    "informative": ("most informative first", "where your answer says most about the other pairs"),
 }
 """The name of each order of the proposals, and what it is good for."""
 
@@ -70,8 +70,8 @@ def status_content(progress: ReviewProgress) -> Content:
 
 def _floor(progress: ReviewProgress) -> str:
     return (
-        f"least similarity {number_format.probability(progress.floor)}"
-        if progress.floor > 0
+        f"least similarity {number_format.probability(progress.least_similarity)}"
+        if progress.least_similarity > 0
         else ""
     )
 

@@ -481,12 +481,12 @@ class MergeDeskScreen(WorkbenchScreen[None]):
                 self.notify("The least similarity is a number from 0 to 1.", markup=False)
                 return
             self.cursor.put(None)
-            self.write(lambda: self.goals.set_floor(floor))
+            self.write(lambda: self.goals.set_least_similarity(floor))
 
         self.app.push_screen(
             TextDialog(
                 "Propose no pair whose labels are less similar than (0: propose all)",
-                value=number_format.probability(self.progress.floor),
+                value=number_format.probability(self.progress.least_similarity),
             ),
             answered,
         )

@@ -40,7 +40,7 @@ def test_merging_leaves_the_board() -> None:
     assert desk.labels.tolist() == before.tolist()
 
 
-@pytest.mark.parametrize("order", ["similarity", "probability", "teaching"])
+@pytest.mark.parametrize("order", ["similarity", "probability", "informative"])
 def test_a_person_ends_at_the_goals(order: MergeOrder) -> None:
     """Whoever answers every question from the gold ends with the gold goals, whatever the order."""
     desk, gold = board()

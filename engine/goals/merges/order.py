@@ -45,7 +45,7 @@ def ranked(
     """Indices of the pairs, the next to decide first; ties keep the order of the pairs.
 
     Args:
-        order: `similarity`, `probability`, or `teaching`, which is by expected error reduction.
+        order: `similarity`, `probability`, or `informative`, which is by expected error reduction.
         features: Of the pairs, shape (pairs, features), NaN where unknown.
         similarities: Cosines of the descriptions, shape (pairs,).
         masses: Weight of each pair, shape (pairs,).

@@ -14,11 +14,8 @@ import numpy as np
 from engine.completeness.calibration import agreement
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.goals.clusters.clustering import split
 from engine.goals.embedders.embedder import embedder_for
-from engine.goals.embedders.vectors import Numbers
-from engine.goals.merges.merge_state import Ids, MergeState
-from engine.goals.questions.distinctive_words import distinctive_words
+from engine.goals.merges.merge_state import MergeState
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.records.goals import (
@@ -37,11 +34,10 @@ from engine.records.goals import (
     SplitPart,
 )
 from engine.records.runs import Estimate, RunRow
-from engine.services.goals import proposal_decisions
+from engine.services.goals import proposal_decisions, splitting
 from engine.services.goals.run_stages import GoalStages
 from engine.services.run_requests import ClusteringRequest
 from engine.store import clusterings, conversations, goal_answers, goal_decisions, runs
-from engine.store.clusterings import word_label
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.views import group_members
@@ -54,8 +50,8 @@ from engine.views.clustering_view import (
     group_rows,
 )
 from engine.views.decision_log import Plan
-from engine.views.goal_inputs import LazyTexts, source_of, stored_clustering
-from engine.views.merge_queue import QueueSnapshot, put_queue_setting, queue_settings
+from engine.views.goal_inputs import stored_clustering
+from engine.views.merge_queue import QueueSnapshot, put_least_similarity, put_order, queue_settings
 from engine.views.settle_moves import settle_moves
 
 ASKING = "propose"
@@ -64,14 +60,11 @@ PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters."""
 CALLS = 4
 """Model calls that a pair is expected to take before any was asked about."""
-SHOWN_OF_PART = 10
-"""Members of a part in the preview of a split."""
-SPLIT_SEED = 0
 
 WHY: dict[MergeOrder, str] = {
     "similarity": "the most similar descriptions left",
     "probability": "the most probable merge left",
-    "teaching": "its answer says most about the other pairs",
+    "informative": "its answer says most about the other pairs",
 }
 
 
@@ -230,9 +223,9 @@ class GoalService:
         """How far the review of pairs is."""
         if self.shown() is None:
             with self._project.reading() as conn:
-                order, floor = queue_settings(conn)
+                order, least = queue_settings(conn)
             nothing = agreement([])
-            return ReviewProgress(0, 0, 0, 0, 0, 0, None, nothing, 0, floor, order, False, False)
+            return ReviewProgress(0, 0, 0, 0, 0, 0, None, nothing, 0, least, order, False, False)
         queue = self._queue()
         stored, left = queue.table.view.stored, queue.left()
         likely = queue.likely(left)
@@ -250,7 +243,7 @@ class GoalService:
             seconds=unasked * cost[1] if cost else None,
             agreement=agreement(proposal_decisions.model_and_person(decided)),
             learned_from=queue.model.decisions,
-            floor=queue.floor,
+            least_similarity=queue.least_similarity,
             order=queue.order,
             finished=not left,
             asking=any(job.stage == ASKING for job in self._runner.active()),
@@ -258,18 +251,18 @@ class GoalService:
 
     def set_order(self, order: MergeOrder) -> None:
         """Chooses which proposal comes first."""
-        self._project.write(lambda conn: put_queue_setting(conn, "order", order))
+        self._project.write(lambda conn: put_order(conn, order))
         self._changed()
 
-    def set_floor(self, floor: float) -> None:
+    def set_least_similarity(self, similarity: float) -> None:
         """Sets the similarity of descriptions below which no pair is proposed.
 
         Raises:
             UsageError: It is not between -1 and 1.
         """
-        if not -1 <= floor <= 1:
-            raise UsageError("A similarity lies between -1 and 1.", "Choose such a floor.")
-        self._project.write(lambda conn: put_queue_setting(conn, "floor", floor))
+        if not -1 <= similarity <= 1:
+            raise UsageError("A similarity lies between -1 and 1.", "Choose such a number.")
+        self._project.write(lambda conn: put_least_similarity(conn, similarity))
         self._changed()
 
     # Decisions
@@ -337,40 +330,12 @@ class GoalService:
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """The parts into which k-means would split a group."""
-        view, space = self._view_and_space()
-        view.state.group(group_id)
-        members = view.members(group_id)
-        rows = split(space.of(members), np.arange(len(members)), parts, SPLIT_SEED)
-        labels = np.zeros(len(members), dtype=np.int32)
-        for number, own in enumerate(rows):
-            labels[own] = number
-        words = self._words(view, members, labels)
-        by_id = {row.conversation_id: row for row in self.members(group_id)}
-        found = []
-        for number, own in enumerate(rows):
-            ids = members[own]
-            mean = space.of(ids).mean(axis=0)
-            order = np.argsort(-(space.of(ids) @ mean), kind="stable")[:SHOWN_OF_PART]
-            central = tuple(by_id[int(key)] for key in ids[order])
-            found.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))
-        return found
+        return splitting.preview(self._project, *self._view_and_space(), group_id, parts)
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
         """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labelled with
         their distinctive words."""
-        view = self.view()
-        view.state.group(group_id)
-        members = view.members(group_id)
-        wanted = [array("q", sorted(set(part))) for part in parts]
-        if {key for part in wanted for key in part}.difference(members.tolist()):
-            raise UsageError("A part names what is not in the group.", "Look at its members again.")
-        labels = np.full(len(members), len(wanted), dtype=np.int32)
-        for number, part in enumerate(wanted):
-            labels[np.isin(members, part)] = number
-        words = self._words(view, members, labels)
-        description = view.state.groups[group_id].description
-        names = tuple((word_label(words[n]), description) for n in sorted(words))
-        return self._decide(GoalDecision("split", (group_id,), names, tuple(wanted)))
+        return self._decide(splitting.decision(self._project, self.view(), group_id, parts))
 
     def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
         """Moves conversations to a group; None takes them out of all groups.
@@ -506,13 +471,6 @@ class GoalService:
         view = self.view()
         decided = self._decisions.active(view.stored.id)
         return settle_moves(view, self._cache, decided, "auto")
-
-    def _words(
-        self, view: ClusteringView, members: Ids, labels: Numbers
-    ) -> dict[int, tuple[str, ...]]:
-        with self._project.reading() as conn:
-            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
-            return distinctive_words(texts, labels)
 
     def _decide(self, decision: GoalDecision) -> GoalDecision:
         return self._act(lambda state: [decision])[0]

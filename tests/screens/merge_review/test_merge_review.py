@@ -337,7 +337,7 @@ class TestByHand:
             assert support.goals.progress().order == "probability"
             assert "most probable first" in text(pilot)
             await press(pilot, "F", *".9", "enter")
-            assert support.goals.progress().floor == 0.9
+            assert support.goals.progress().least_similarity == 0.9
             assert "lies below the least similarity .90" in text(pilot)
 
     async def test_asking(self) -> None:

@@ -39,12 +39,12 @@ def test_teaches_by_definition() -> None:
 def test_what_teaches() -> None:
     """Of equally heavy pairs an unsure one comes before a sure one, then that with more like it."""
     ones = np.ones(2)
-    assert ranked("teaching", MODEL, np.array([[5.0, 0.0], [0.1, 0.0]]), ones, ones) == [1, 0]
+    assert ranked("informative", MODEL, np.array([[5.0, 0.0], [0.1, 0.0]]), ones, ones) == [1, 0]
     features = np.array([[0.0, 3.0], [0.0, -3.0], [0.0, -3.1], [0.0, -2.9], [4.0, 0.0]])
-    order = ranked("teaching", MODEL, features, np.ones(5), np.ones(5))
+    order = ranked("informative", MODEL, features, np.ones(5), np.ones(5))
     assert order[-1] == 4
     heavy = np.array([[0.0, 0.0], [0.0, 0.0]])
-    assert ranked("teaching", MODEL, heavy, ones, np.array([1.0, 9.0])) == [1, 0]
+    assert ranked("informative", MODEL, heavy, ones, np.array([1.0, 9.0])) == [1, 0]
 
 
 def test_other_orders() -> None:

@@ -106,6 +106,6 @@ class TestDeciding:
             with pytest.raises(ProjectReadOnly):
                 goals.merge(goals.pair(a, b))
             with pytest.raises(ProjectReadOnly):
-                goals.set_floor(0.5)
+                goals.set_least_similarity(0.5)
             with pytest.raises(ProjectReadOnly):
                 goals.undo()

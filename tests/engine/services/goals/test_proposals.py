@@ -68,7 +68,7 @@ class TestProposals:
     def test_it_learns(self, goals: GoalService) -> None:
         """After refusals of pairs of two topics other such pairs are less probable, and a merge is learned from too;
         what is undone is forgotten."""
-        goals.set_floor(-1)
+        goals.set_least_similarity(-1)
 
         def probabilities(alike: bool) -> dict[Pair, float]:
             return {
@@ -103,7 +103,7 @@ class TestProposals:
         assert goals.proposal([p.pair for p in goals.above(0)]) is None
 
     def test_orders(self, goals: GoalService) -> None:
-        """By similarity of descriptions, by probability, and by what is taught, which is not the surest; kept."""
+        """By similarity of descriptions, by probability, and by expected error reduction, which is not the surest; the project keeps the order."""
         every = goals.above(0)
         first: dict[MergeOrder, Proposal] = {}
         for order in get_args(MergeOrder):
@@ -111,22 +111,22 @@ class TestProposals:
             found = goals.proposal()
             assert found is not None
             first[order] = found
-        assert goals.progress().order == "teaching"
+        assert goals.progress().order == "informative"
         assert first["probability"].pair == every[0].pair
         highest = max(p.evidence.description_similarity for p in every)
         assert first["similarity"].evidence.description_similarity == highest
-        teaching = first["teaching"].evidence.probability
-        assert min(p.evidence.probability for p in every) < teaching
+        informative = first["informative"].evidence.probability
+        assert min(p.evidence.probability for p in every) < informative
 
-    def test_the_floor(self, goals: GoalService) -> None:
+    def test_the_least_similarity(self, goals: GoalService) -> None:
         """Pairs of less similar descriptions are not proposed; above all of them nothing is left."""
-        goals.set_floor(0.2)
+        goals.set_least_similarity(0.2)
         assert all(p.evidence.description_similarity >= 0.2 for p in goals.above(0))
-        goals.set_floor(1.0)
+        goals.set_least_similarity(1.0)
         assert goals.proposal() is None
         assert goals.progress().finished
         with pytest.raises(UsageError, match="between -1 and 1"):
-            goals.set_floor(2)
+            goals.set_least_similarity(2)
 
     def test_all_above(self, goals: GoalService) -> None:
         """What is listed is merged as one act, chains as one group, and one undo takes all of it back."""
@@ -146,7 +146,7 @@ class TestProposals:
     def test_all_below(self, clustered: Project, goals: GoalService) -> None:
         """When the probable pairs are decided one act refuses the rest and the work ends; each is kept with what
         was shown for it, teaches nothing, and one undo brings all of them back."""
-        goals.set_floor(-1)
+        goals.set_least_similarity(-1)
         while probable := goals.above(0.5):
             a, b = probable[0].pair
             same = topic_of(goals, a) == topic_of(goals, b)
@@ -249,7 +249,7 @@ class TestProposals:
         self, clustered: Project, goals: GoalService
     ) -> None:
         """An answer that arrives after a list was shown takes no pair off it and adds none; all are stored as shown."""
-        goals.set_floor(-1)
+        goals.set_least_similarity(-1)
         listed = goals.below(0.5)
         answer_pair(clustered, goals, listed[0].pair)
         assert goals.below(0.5) != listed
