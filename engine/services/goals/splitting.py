@@ -1,0 +1,82 @@
+"""Splits of a group: the parts that k-means proposes, and the decision for parts that a person chose."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.goals.clusters import clustering
+from engine.goals.embedders.vectors import Numbers
+from engine.goals.merges.merge_state import Ids
+from engine.goals.questions.distinctive_words import distinctive_words
+from engine.records.goals import GoalDecision, SplitPart
+from engine.store.clusterings import word_label
+from engine.store.project import Project
+from engine.views.clustering_view import ClusteringView, Space
+from engine.views.goal_inputs import LazyTexts, source_of
+from engine.views.group_members import group_members
+
+SHOWN = 10
+"""Members of a part in a preview."""
+SEED = 0
+
+
+def preview(
+    project: Project, view: ClusteringView, space: Space, group_id: str, parts: int
+) -> list[SplitPart]:
+    """The parts into which k-means would split a group.
+
+    Raises:
+        UsageError: There is no such group any more.
+    """
+    view.state.group(group_id)
+    members = view.members(group_id)
+    rows = clustering.split(space.of(members), np.arange(len(members)), parts, SEED)
+    labels = np.zeros(len(members), dtype=np.int32)
+    for number, own in enumerate(rows):
+        labels[own] = number
+    words = _words(project, view, members, labels)
+    listed = group_members(project, view, space, group_id, "central", None)
+    by_id = {row.conversation_id: row for row in listed}
+    found = []
+    for number, own in enumerate(rows):
+        ids = members[own]
+        mean = space.of(ids).mean(axis=0)
+        order = np.argsort(-(space.of(ids) @ mean), kind="stable")[:SHOWN]
+        central = tuple(by_id[int(key)] for key in ids[order])
+        found.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))
+    return found
+
+
+def decision(
+    project: Project, view: ClusteringView, group_id: str, parts: Sequence[Sequence[int]]
+) -> GoalDecision:
+    """The decision to split a group by conversation ids; members in none of the parts make one more part. Parts are
+    labelled with their distinctive words.
+
+    Raises:
+        UsageError: There is no such group any more, or a part has a conversation that is not in it.
+    """
+    view.state.group(group_id)
+    members = view.members(group_id)
+    wanted = [array("q", sorted(set(part))) for part in parts]
+    if {key for part in wanted for key in part}.difference(members.tolist()):
+        raise UsageError("A part names what is not in the group.", "Look at its members again.")
+    labels = np.full(len(members), len(wanted), dtype=np.int32)
+    for number, part in enumerate(wanted):
+        labels[np.isin(members, part)] = number
+    words = _words(project, view, members, labels)
+    description = view.state.groups[group_id].description
+    names = tuple((word_label(words[n]), description) for n in sorted(words))
+    return GoalDecision("split", (group_id,), names, tuple(wanted))
+
+
+def _words(
+    project: Project, view: ClusteringView, members: Ids, labels: Numbers
+) -> dict[int, tuple[str, ...]]:
+    with project.reading() as conn:
+        texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+        return distinctive_words(texts, labels)
