@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -282,32 +281,12 @@ class GoalService:
     def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
         the list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
-        listed = [
-            proposal_decisions.as_listed(proposal_decisions.merge(p), probability) for p in shown
-        ]
-
-        def plan(state: MergeState) -> Iterator[GoalDecision]:
-            for decision in listed:
-                first, second = (state.current_of(key) for key in decision.sides)
-                if first and second and first != second and not state.decided(first, second):
-                    yield replace(decision, sides=(first, second))
-
-        return len(self._act(plan))
+        return len(self._act(proposal_decisions.merge_all(shown, probability)))
 
     def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
         decided meanwhile are left out."""
-        listed = [
-            proposal_decisions.as_listed(proposal_decisions.refusal(p), probability) for p in shown
-        ]
-
-        def plan(state: MergeState) -> Iterator[GoalDecision]:
-            for decision in listed:
-                both = all(key in state.current for key in decision.sides)
-                if both and not state.decided(*decision.sides):
-                    yield decision
-
-        return len(self._act(plan))
+        return len(self._act(proposal_decisions.refuse_all(shown, probability)))
 
     def settle_preview(self) -> list[SettleCandidate]:
         """The groups that `settle` would move conversations to, the one with most of them first. Not quick."""
