@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 
+from engine.goals.merges.merge_state import MergeState
 from engine.records.goals import GoalDecision, Proposal, model_says_yes
+from engine.views.decision_log import Plan
 
 
 def merge(shown: Proposal, label: str | None = None) -> GoalDecision:
@@ -22,11 +24,32 @@ def refusal(shown: Proposal, *, never: bool = False) -> GoalDecision:
     return _with_evidence(GoalDecision("never" if never else "apart", shown.pair), shown)
 
 
-def as_listed(decision: GoalDecision, probability: float) -> GoalDecision:
-    """The decision as one on a list of pairs that a person decided at once, above or below a merge probability. It has
-    no features: nobody looked at the pair itself, so the merge probability would learn from itself."""
-    evidence = {key: value for key, value in (decision.evidence or {}).items() if key != "features"}
-    return replace(decision, evidence={**evidence, "at_once": probability})
+def merge_all(shown: Sequence[Proposal], probability: float) -> Plan:
+    """Plans the merges of the pairs on a list, all of which have at least this merge probability. Where the list has
+    both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
+    listed = [_as_listed(merge(one), probability) for one in shown]
+
+    def plan(state: MergeState) -> Iterator[GoalDecision]:
+        for decision in listed:
+            first, second = (state.current_of(key) for key in decision.sides)
+            if first and second and first != second and not state.decided(first, second):
+                yield replace(decision, sides=(first, second))
+
+    return plan
+
+
+def refuse_all(shown: Sequence[Proposal], probability: float) -> Plan:
+    """Plans the refusals of the pairs on a list, all of which have a lower merge probability than this; pairs decided
+    meanwhile are left out."""
+    listed = [_as_listed(refusal(one), probability) for one in shown]
+
+    def plan(state: MergeState) -> Iterator[GoalDecision]:
+        for decision in listed:
+            both = all(key in state.current for key in decision.sides)
+            if both and not state.decided(*decision.sides):
+                yield decision
+
+    return plan
 
 
 def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool]]:
@@ -40,6 +63,13 @@ def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool
         if answer is not None and by_person and "at_once" not in evidence:
             found.append((answer, decision.kind == "merge"))
     return found
+
+
+def _as_listed(decision: GoalDecision, probability: float) -> GoalDecision:
+    """The decision as one on a list of pairs that a person decided at once, above or below a merge probability. It has
+    no features: nobody looked at the pair itself, so the merge probability would learn from itself."""
+    evidence = {key: value for key, value in (decision.evidence or {}).items() if key != "features"}
+    return replace(decision, evidence={**evidence, "at_once": probability})
 
 
 def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:
