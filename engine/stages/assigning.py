@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -32,9 +32,9 @@ class AssignStage(CpuStage):
         self,
         project: Project,
         decision_log: DecisionLog,
-        clustering_id: Callable[[], int | None] = lambda: None,
+        clustering_id: int | None = None,
     ) -> None:
-        """`clustering_id` returns the clustering, called when the stage begins; None is the one that is shown."""
+        """`clustering_id` is None for the clustering that is shown."""
         super().__init__(project)
         self._decision_log, self._clustering_id = decision_log, clustering_id
         self.assigned = self.novel = 0
@@ -54,7 +54,7 @@ class AssignStage(CpuStage):
     @cached_property
     def _stored(self) -> StoredClustering:
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id())
+            return stored_clustering(conn, self._clustering_id)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Fits the membership of the groups, then assigns batch by batch; each in one transaction with the counter of

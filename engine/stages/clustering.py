@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from engine.goals.questions.distinctive_words import distinctive_words
 from engine.jobs.contract import Progress
 from engine.records.goals import DEFAULT_TEXT
 from engine.stages.cpu_stage import CpuStage
+from engine.stages.embedding import EmbedStage
 from engine.store import clusterings, runs, vectors
 from engine.store.clusterings import Member, NewCluster
 from engine.store.project import Project
@@ -48,8 +49,7 @@ class ClusterStage(CpuStage):
         self,
         project: Project,
         decision_log: DecisionLog,
-        vector_key: Callable[[], str],
-        among: Callable[[], Sequence[int]],
+        embed: EmbedStage,
         *,
         k: int | None = None,
         seed: int = 0,
@@ -58,13 +58,12 @@ class ClusterStage(CpuStage):
         """Reads nothing yet.
 
         Args:
-            vector_key: Returns the config hash of the vectors; called when the stage begins, like `among`.
-            among: Returns the ids of the conversations to cluster, in id order.
+            embed: The stage before, whose vectors are clustered.
             k: Number of clusters, an overestimate; None proposes one from the data.
             largest: Clusters with more members are split again; None splits none.
         """
         super().__init__(project)
-        self._decision_log, self._vector_key, self._among = decision_log, vector_key, among
+        self._decision_log, self._embed = decision_log, embed
         self._k, self._seed, self._largest = k, seed, largest
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
@@ -78,8 +77,8 @@ class ClusterStage(CpuStage):
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the result."""
         return {
-            "vectors": self._vector_key(),
-            "among": digest_of(self._among()),
+            "vectors": self._embed.vector_key,
+            "among": digest_of(self._embed.ids),
             "k": self._k,
             "seed": self._seed,
             "largest": self._largest,
@@ -116,7 +115,7 @@ class ClusterStage(CpuStage):
 
     def _cluster(self, report: OnProgress) -> _Made:
         with self._project.reading() as conn:
-            ids, rows = read_vectors(conn, self._vector_key(), self._among())
+            ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             report(0, f"{len(ids):,} vectors read")
             k = self._k
             if k is None:
@@ -137,14 +136,14 @@ class ClusterStage(CpuStage):
         return _Made(ids, k, found, _clusters(rows, found, words))
 
     def _source(self, conn: sqlite3.Connection) -> TextSource:
-        config = vectors.config(conn, self._vector_key())
+        config = vectors.config(conn, self._embed.vector_key)
         return TextSource(DEFAULT_TEXT) if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
 
     def _store(self, made: _Made, run_id: int) -> None:
         self.clustering_id = self._decision_log.add_clustering(
             config_hash=self.config_hash,
             run_id=run_id,
-            vector_config=self._vector_key(),
+            vector_config=self._embed.vector_key,
             k=made.k,
             seed=self._seed,
             clusters=made.rows,

@@ -16,11 +16,11 @@ from typing import Any, Literal
 from engine.errors import Cancelled, UsageError
 from engine.jobs.contract import Lane, Progress, config_hash
 from engine.records.goals import Evidence, GoalDecision, Pair, model_says_yes
+from engine.stages.clustering import ClusterStage
 from engine.stages.model_work import Live
 from engine.stages.proposing import BLOCK, ProposeStage
 from engine.store import runs
 from engine.store.project import Project
-from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import stored_clustering
 from engine.views.merge_queue import QueueSnapshot
 from engine.views.merge_queue_cache import MergeQueueCache
@@ -52,18 +52,17 @@ class DecideStage:
     def __init__(
         self,
         project: Project,
-        decision_log: DecisionLog,
         queue_cache: MergeQueueCache,
         rule: Rule,
-        clustering_id: Callable[[], int | None],
         *,
+        cluster: ClusterStage | None = None,
         asking: ProposeStage | None = None,
         threshold: float = THRESHOLD,
     ) -> None:
         """Reads nothing yet.
 
         Args:
-            clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is shown.
             asking: The stage that asks the model about pairs; None decides without a model.
             threshold: Merge probability from which `auto` merges.
 
@@ -75,8 +74,9 @@ class DecideStage:
                 "The model's answers cannot decide when no model is asked.",
                 "Leave out --no-labels.",
             )
-        self._project, self._decision_log, self._queue_cache = project, decision_log, queue_cache
-        self._rule, self._clustering_id = rule, clustering_id
+        self._project, self._queue_cache = project, queue_cache
+        self._decision_log = queue_cache.decision_log
+        self._rule, self._cluster = rule, cluster
         self._asking, self._threshold = asking, threshold
         self._interrupted = threading.Event()
         self.lane: Lane = "cpu" if asking is None else "model"
@@ -114,7 +114,9 @@ class DecideStage:
     @cached_property
     def _key(self) -> int:
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id()).id
+            return stored_clustering(
+                conn, self._cluster.clustering_id if self._cluster else None
+            ).id
 
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""

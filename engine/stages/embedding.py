@@ -33,17 +33,16 @@ NO_KNOWN_WORD = "the embedder knows none of its words"
 
 @dataclass(frozen=True, slots=True)
 class Vectoriser:
-    """An embedder that is made when the stage begins.
+    """An embedder and where it runs.
 
     Attributes:
         name: The name that the user gave, e.g. `tfidf`.
-        make: Returns the embedder; called when the stage begins.
         lane: `model` if it runs in the model process.
         cancel: Ends a request to that process.
     """
 
     name: str
-    make: Callable[[], Embedder]
+    embedder: Embedder
     lane: Lane = "cpu"
     cancel: Callable[[], None] = lambda: None
 
@@ -65,18 +64,19 @@ class EmbedStage(CpuStage):
         source: Callable[[], TextSource],
         *,
         selection: Selection = ALL,
-        into: Callable[[], str] | None = None,
+        into: str | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             source: Returns the source of the texts; called when the stage begins.
             selection: The conversations to embed.
-            into: Returns the config hash of stored vectors, which are added to with the embedder that made them; None
-                makes a new set.
+            into: Config hash of stored vectors, which are added to with the embedder that made them; None makes a new
+                set.
         """
         super().__init__(project)
-        self._vectoriser, self._get_source = vectoriser, source
+        self._vectoriser, self._embedder = vectoriser, vectoriser.embedder
+        self._get_source = source
         self._selection, self._into = selection, into
         self.lane = vectoriser.lane
         self.embedded = self.without = 0
@@ -91,7 +91,7 @@ class EmbedStage(CpuStage):
         """The parameters that determine the vectors. The vectors of a fitted embedder depend on all conversations that
         it is fitted on."""
         if self._into is not None:
-            return {"into": self._into()}
+            return {"into": self._into}
         asked = {
             "text": self._source.kind,
             "goals": self._source.goal_config,
@@ -107,7 +107,7 @@ class EmbedStage(CpuStage):
     @property
     def vector_key(self) -> str:
         """The config hash of the vectors."""
-        return self.config_hash if self._into is None else self._into()
+        return self.config_hash if self._into is None else self._into
 
     @cached_property
     def ids(self) -> Sequence[int]:
@@ -118,10 +118,6 @@ class EmbedStage(CpuStage):
     @cached_property
     def _source(self) -> TextSource:
         return self._get_source()
-
-    @cached_property
-    def _embedder(self) -> Embedder:
-        return self._vectoriser.make()
 
     def interrupt(self) -> None:
         """Abandons the batch that is being computed."""

@@ -4,7 +4,7 @@ that are near it but not in it."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from engine.goals.questions.questions import (
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
+from engine.stages.clustering import ClusterStage
 from engine.stages.model_work import RunModel
 from engine.store import clusterings
 from engine.store.clusterings import LabelEntry, StoredCluster, StoredClustering
@@ -48,18 +49,18 @@ class LabelStage(BlockStage[int, LabelEntry]):
         prompt: Prompt,
         *,
         near: bool = True,
-        clustering_id: Callable[[], int | None] = lambda: None,
+        cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             near: Whether to show the model the texts outside a cluster that are nearest to it, which gives more
                 specific labels, or random ones.
-            clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
         self._prompt, self._near = prompt, near
-        self._clustering_id = clustering_id
+        self._cluster = cluster
         self.written = self.without = 0
 
     @property
@@ -108,7 +109,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
     @cached_property
     def _stored(self) -> StoredClustering:
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id())
+            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 
     @cached_property
     def _clusters(self) -> dict[int, StoredCluster]:

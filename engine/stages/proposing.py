@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
 from engine.records.goals import Pair
 from engine.stages.block_stage import ModelStage
+from engine.stages.clustering import ClusterStage
 from engine.stages.model_work import RunModel
 from engine.stages.pair_questions import PairQuestions
 from engine.store import goal_answers, runs
@@ -47,7 +48,7 @@ class ProposeStage(ModelStage):
         reason: Prompt,
         *,
         most: int | None = None,
-        clustering_id: Callable[[], int | None] = lambda: None,
+        cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -55,11 +56,11 @@ class ProposeStage(ModelStage):
             queue_cache: Reads the merge queue.
             merge, reason: Prompts `merge` and `merge-reason`.
             most: Most pairs to ask about; None asks about all.
-            clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
         self._queue_cache, self._merge, self._reason = queue_cache, merge, reason
-        self._most, self._clustering_id = most, clustering_id
+        self._most, self._cluster = most, cluster
         self.asked = 0
 
     @property
@@ -127,7 +128,7 @@ class ProposeStage(ModelStage):
     @cached_property
     def _stored(self) -> StoredClustering:
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id())
+            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 
     @cached_property
     def _questions(self) -> PairQuestions:

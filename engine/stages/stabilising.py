@@ -4,7 +4,7 @@ conversations."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -32,14 +32,11 @@ class StabilityStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        clustering_id: Callable[[], int | None] = lambda: None,
         *,
         seeds: int = SEEDS,
         bootstraps: int = BOOTSTRAPS,
     ) -> None:
-        """`clustering_id` returns the clustering, called when the stage begins; None is the one that is shown."""
         super().__init__(project)
-        self._clustering_id = clustering_id
         self._wanted: list[goal_answers.Repetition] = [
             *(("seed", number) for number in range(seeds)),
             *(("bootstrap", number) for number in range(bootstraps)),
@@ -59,7 +56,7 @@ class StabilityStage(CpuStage):
     @cached_property
     def _stored(self) -> StoredClustering:
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id())
+            return stored_clustering(conn, None)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Clusters once for each missing repetition; each in one transaction with the counter of the run.

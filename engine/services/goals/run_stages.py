@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,8 +79,7 @@ class GoalStages:
         cluster = ClusterStage(
             self.setup.project,
             self.queue_cache.decision_log,
-            lambda: embed.vector_key,
-            lambda: embed.ids,
+            embed,
             k=request.k,
             seed=request.seed,
             largest=request.largest,
@@ -96,20 +95,19 @@ class GoalStages:
                     model,
                     self.setup.prompts.prompt("label"),
                     near=request.near,
-                    clustering_id=lambda: cluster.clustering_id,
+                    cluster=cluster,
                 )
             )
-            asking = self._propose(model, request.ask, lambda: cluster.clustering_id)
+            asking = self._propose(model, request.ask, cluster)
         if request.decide == "ask" and asking is not None:
             stages.append(asking)
         elif request.decide in ("auto", "llm"):
             stages.append(
                 DecideStage(
                     self.setup.project,
-                    self.queue_cache.decision_log,
                     self.queue_cache,
                     "auto" if request.decide == "auto" else "llm",
-                    lambda: cluster.clustering_id,
+                    cluster=cluster,
                     asking=asking,
                     threshold=request.threshold,
                 )
@@ -119,7 +117,7 @@ class GoalStages:
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
         """The stages that ask a model about at most `most` undecided pairs of the clustering that is shown."""
         chosen = self.model(model)
-        return [*self.setup.tuning.before(chosen), self._propose(chosen, most, lambda: None)]
+        return [*self.setup.tuning.before(chosen), self._propose(chosen, most)]
 
     def assign(self, model: str | None = None) -> list[Stage]:
         """The stages that embed conversations that came after the clustering that is shown, and assign them to its
@@ -146,12 +144,12 @@ class GoalStages:
             self.setup.project,
             self._vectoriser(stored.embedder, stored.seed),
             lambda: source_of(stored),
-            into=lambda: stored.vector_config,
+            into=stored.vector_config,
         )
         return [
             *stages,
             embed,
-            AssignStage(self.setup.project, self.queue_cache.decision_log, lambda: stored.id),
+            AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
         ]
 
     def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
@@ -161,11 +159,11 @@ class GoalStages:
     def hold_out(self, share: float, seed: int = 0) -> HoldOutStage:
         """The stage that measures how well a share of the conversations can be assigned to clusters of the others."""
         return HoldOutStage(
-            self.setup.project, lambda name, own: self._vectoriser(name, own).make(), share, seed
+            self.setup.project, lambda name, own: self._vectoriser(name, own).embedder, share, seed
         )
 
     def _propose(
-        self, model: RunModel, most: int, clustering_id: Callable[[], int | None]
+        self, model: RunModel, most: int, cluster: ClusterStage | None = None
     ) -> ProposeStage:
         merge, reason = (
             self.setup.prompts.prompt("merge"),
@@ -181,7 +179,7 @@ class GoalStages:
             merge,
             reason,
             most=most,
-            clustering_id=clustering_id,
+            cluster=cluster,
         )
 
     def _summarise(self, model: RunModel, selection: Selection) -> SummariseStage:
@@ -204,8 +202,8 @@ class GoalStages:
             name, seed=seed, serve=self._serve, key=self.setup.endpoints.key_for(name)
         )
         if name.endswith(".gguf"):
-            return Vectoriser(name, lambda: made, "model", self.setup.process.cancel)
-        return Vectoriser(name, lambda: made)
+            return Vectoriser(name, made, "model", self.setup.process.cancel)
+        return Vectoriser(name, made)
 
     def _serve(self, path: Path) -> Served:
         options = LoadOptions(embedding=True)

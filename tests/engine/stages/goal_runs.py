@@ -77,7 +77,7 @@ def make(path: Path, count: int = 48) -> None:
 
 def tfidf() -> Vectoriser:
     """The default embedder."""
-    return Vectoriser("tfidf", lambda: embedder_for("tfidf"))
+    return Vectoriser("tfidf", embedder_for("tfidf"))
 
 
 def vector_stages(
@@ -87,9 +87,7 @@ def vector_stages(
     embed = EmbedStage(
         project, tfidf(), lambda: TextSource("first-user"), selection=Selection(limit=limit)
     )
-    return embed, ClusterStage(
-        project, decision_log, lambda: embed.vector_key, lambda: embed.ids, k=k
-    )
+    return embed, ClusterStage(project, decision_log, embed, k=k)
 
 
 def prompt(name: str, max_tokens: int) -> Prompt:
@@ -102,7 +100,7 @@ def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     decision_log = DecisionLog(project)
     summarise = SummariseStage(project, process, RunModel(scored.model()), prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
-    cluster = ClusterStage(project, decision_log, lambda: embed.vector_key, lambda: embed.ids, k=3)
+    cluster = ClusterStage(project, decision_log, embed, k=3)
     label = LabelStage(project, process, RunModel(scored.model()), prompt("label", 12))
     return [summarise, embed, cluster, label, propose(project, process, decision_log)]
 

@@ -21,10 +21,8 @@ class TestDecidingByProbability:
     def decide(self, project: Project, decision_log: DecisionLog, threshold: float) -> DecideStage:
         stage = DecideStage(
             project,
-            decision_log,
             MergeQueueCache(project, decision_log),
             "auto",
-            lambda: None,
             threshold=threshold,
         )
         (outcome,) = goal_runs.run(project, [stage])
@@ -98,9 +96,7 @@ class TestDecidingByProbability:
     ) -> None:
         """`llm` without a model is refused."""
         with pytest.raises(UsageError, match="no model is asked"):
-            DecideStage(
-                project, decision_log, MergeQueueCache(project, decision_log), "llm", lambda: None
-            )
+            DecideStage(project, MergeQueueCache(project, decision_log), "llm")
 
 
 def _moving(group: str, conversation: int, author: Author) -> GoalDecision:

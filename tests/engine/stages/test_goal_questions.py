@@ -184,9 +184,7 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
     forbidden = decision_log.state(key).open_pairs()[0]
     decision_log.decide(key, lambda state: [GoalDecision("never", forbidden)])
     asking = goal_runs.propose(done, process, decision_log)
-    stage = DecideStage(
-        done, decision_log, MergeQueueCache(done, decision_log), "llm", lambda: None, asking=asking
-    )
+    stage = DecideStage(done, MergeQueueCache(done, decision_log), "llm", asking=asking)
     (outcome,) = goal_runs.run(done, [stage])
     state = decision_log.state(key)
 
@@ -206,9 +204,7 @@ def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
     decision_log = DecisionLog(done)
     asking = goal_runs.propose(done, process, decision_log)
     queue_cache = MergeQueueCache(done, decision_log)
-    stage = DecideStage(
-        done, decision_log, queue_cache, "auto", lambda: None, asking=asking, threshold=1e-6
-    )
+    stage = DecideStage(done, queue_cache, "auto", asking=asking, threshold=1e-6)
     (outcome,) = goal_runs.run(done, [stage])
     with done.reading() as conn:
         given = decision_log.active(stored_clustering(conn, None).id)
@@ -230,10 +226,8 @@ def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) 
     threshold = likeliest - MARGIN - 1e-9
     stage = DecideStage(
         done,
-        decision_log,
         MergeQueueCache(done, decision_log),
         "auto",
-        lambda: None,
         asking=asking,
         threshold=threshold,
     )

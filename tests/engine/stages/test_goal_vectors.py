@@ -100,7 +100,7 @@ class TestEmbedding:
             project, _served("a"), lambda: TextSource("first-user"), selection=Selection(limit=10)
         )
         changed = EmbedStage(
-            project, _served("b"), lambda: TextSource("first-user"), into=lambda: first.vector_key
+            project, _served("b"), lambda: TextSource("first-user"), into=first.vector_key
         )
         outcomes = goal_runs.run(project, [first, changed])
         assert isinstance(outcomes[0], JobDone)
@@ -131,7 +131,7 @@ class TestEmbedding:
         with Project.open(tmp_path / "empty.wb") as project:
             embed = EmbedStage(
                 project,
-                Vectoriser("tfidf", lambda: embedder_for("tfidf")),
+                Vectoriser("tfidf", embedder_for("tfidf")),
                 lambda: TextSource("first-user"),
             )
             (outcome,) = goal_runs.run(project, [embed])
@@ -232,7 +232,7 @@ class TestAssigning:
             project,
             goal_runs.tfidf(),
             lambda: source_of(stored),
-            into=lambda: stored.vector_config,
+            into=stored.vector_config,
         )
         stage = AssignStage(project, decision_log)
         outcomes = goal_runs.run(project, [embed, stage])
@@ -287,7 +287,7 @@ def _served(weights: str) -> Vectoriser:
     def rows(texts: Sequence[str]) -> Vectors:
         return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
 
-    return Vectoriser("e.gguf", lambda: ServedEmbedder(Served(weights, rows)))
+    return Vectoriser("e.gguf", ServedEmbedder(Served(weights, rows)))
 
 
 def _merge_all(state: MergeState) -> Iterator[GoalDecision]:
