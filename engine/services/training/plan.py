@@ -63,6 +63,27 @@ class _Survey:
     scale: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What the config and the estimate of one run are computed from.
+
+    Attributes:
+        per_char: Tokens per character of the logs, with the tokenizer of the base.
+    """
+
+    base: Base
+    preset: Preset
+    machine: Machine
+    survey: _Survey
+    data: DataPlan
+    per_char: float
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest log that is trained on."""
+        return round(max(one.chars for one in self.data.split.train) * self.per_char)
+
+
 class TrainingPlanner:
     """Plans the runs of one project. Caches what it read of the conversations until the matching ids change."""
 
@@ -108,11 +129,12 @@ class TrainingPlanner:
         data = _data_plan(request, survey)
         run_files.check_data(data)
         per_char = self._tokens_per_char(base, data.split.train)
-        config = self._config(request, base, preset, machine, data, per_char)
+        inputs = _Inputs(base, preset, machine, survey, data, per_char)
+        config = _config(request, inputs)
         home = Path(self._project.path)
         name = request.name or free_name(home, f"{base.name}-{config.recipe}"[:56])
         run_files.check_name(home, name)
-        estimate = self._estimate(name, base, preset, machine, survey, data, config, per_char)
+        estimate = self._estimate(name, config, inputs)
         return TrainingPlan(name, config, data, estimate, survey.scale == 1)
 
     def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
@@ -129,62 +151,24 @@ class TrainingPlanner:
                 self._surveys = {key: known}
         return known
 
-    def _config(
-        self,
-        request: TrainingRequest,
-        base: Base,
-        preset: Preset,
-        machine: Machine,
-        data: DataPlan,
-        per_char: float,
-    ) -> TrainConfig:
-        chosen = dict(request.settings)
-        unknown = [name for name in chosen if name not in SETTINGS]
-        if unknown:
-            raise UsageError(
-                f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}."
-            )
-        plain = presets.with_settings(
-            TrainConfig(base=str(base.path), base_name=base.name), {"recipe": request.recipe}
-        )
-        config = presets.with_settings(plain, chosen)
-        longest = max(one.chars for one in data.split.train) * per_char
-        labels = _most_labels(config, data.split.train)
-        # Only a folder of weights can be kept in 4 bits.
-        fixed = set(chosen) if base.is_folder else {*chosen, "four_bit"}
-        fitted = presets.fitted(
-            config, preset, base.shape, machine.memory, round(longest), labels, fixed
-        )
-        return presets.with_settings(fitted, chosen)
-
-    def _estimate(
-        self,
-        name: str,
-        base: Base,
-        preset: Preset,
-        machine: Machine,
-        survey: _Survey,
-        data: DataPlan,
-        config: TrainConfig,
-        per_char: float,
-    ) -> TrainingEstimate:
+    def _estimate(self, name: str, config: TrainConfig, inputs: _Inputs) -> TrainingEstimate:
+        base, preset, survey, data = inputs.base, inputs.preset, inputs.survey, inputs.data
         train, valid = data.split.train, data.split.valid
         count = _scaled(len(train), survey, data.limit)
-        tokens = round(_tokens(train, config, per_char) * count / len(train))
+        tokens = round(_tokens(train, config, inputs.per_char) * count / len(train))
         steps = presets.steps_of(config, count)
-        longest = round(max(one.chars for one in train) * per_char)
         memory, fits, advice = None, True, ""
         if base.shape is not None:
             labels = _most_labels(config, train)
-            need = presets.memory_of(base.shape, config, longest, labels, gpu=preset.gpu)
+            need = presets.memory_of(base.shape, config, inputs.longest, labels, gpu=preset.gpu)
             memory = need.total
-            room = min(filter(None, (preset.memory, machine.memory)), default=None)
+            room = min(filter(None, (preset.memory, inputs.machine.memory)), default=None)
             fits = room is None or memory <= room
             advice = "" if fits else presets.advice(config, need, preset)
-        speed, measured = self._speed(base, config, machine)
+        speed, measured = self._speed(base, config, inputs.machine)
         seconds = None
         if speed is not None:
-            of_valid = round(_tokens(valid, config, per_char))
+            of_valid = round(_tokens(valid, config, inputs.per_char))
             seconds = presets.seconds_of(config, steps, tokens, of_valid, speed)
         return TrainingEstimate(
             name=name,
@@ -199,7 +183,7 @@ class TrainingPlanner:
             measured=measured,
             base=base.name,
             advice=advice,
-            notes=_notes(survey, data, config, base, longest),
+            notes=_notes(config, inputs),
         )
 
     def _speed(
@@ -260,6 +244,28 @@ def count_tokens(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
         process.close()
 
 
+def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
+    """The config of a run: what the request sets, and for the rest what fits into the memory of the machine."""
+    base, train = inputs.base, inputs.data.split.train
+    chosen = dict(request.settings)
+    unknown = [name for name in chosen if name not in SETTINGS]
+    if unknown:
+        raise UsageError(
+            f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}."
+        )
+    plain = presets.with_settings(
+        TrainConfig(base=str(base.path), base_name=base.name), {"recipe": request.recipe}
+    )
+    config = presets.with_settings(plain, chosen)
+    labels = _most_labels(config, train)
+    # Only a folder of weights can be kept in 4 bits.
+    fixed = set(chosen) if base.is_folder else {*chosen, "four_bit"}
+    fitted = presets.fitted(
+        config, inputs.preset, base.shape, inputs.machine.memory, inputs.longest, labels, fixed
+    )
+    return presets.with_settings(fitted, chosen)
+
+
 def _tokens(many: Sequence[Usable], config: TrainConfig, per_char: float) -> float:
     return sum(min(one.chars * per_char, config.max_tokens) for one in many)
 
@@ -289,9 +295,8 @@ def _scaled(count: int, survey: _Survey, most: int | None) -> int:
     return scaled if most is None else min(scaled, most)
 
 
-def _notes(
-    survey: _Survey, data: DataPlan, config: TrainConfig, base: Base, longest: int
-) -> tuple[str, ...]:
+def _notes(config: TrainConfig, inputs: _Inputs) -> tuple[str, ...]:
+    survey, data = inputs.survey, inputs.data
     notes = []
     if survey.scale > 1:
         notes.append(f"Estimated from {len(survey.usable):,} of {survey.matched:,} conversations.")
@@ -303,13 +308,13 @@ def _notes(
             notes.append(
                 f"{data.split.twins:,} have the same text as another one and are left out."
             )
-    if longest > config.max_tokens:
+    if inputs.longest > config.max_tokens:
         notes.append(
-            f"The longest log has about {longest:,} tokens;"
+            f"The longest log has about {inputs.longest:,} tokens;"
             f" only the last {config.max_tokens:,} tokens of a longer log are used."
         )
     if len(data.split.train) < 25:
         notes.append("Fewer than 25 conversations teach little; 100 and more are better.")
-    if base.shape is None:
+    if inputs.base.shape is None:
         notes.append("The sizes of the base are not known, so its memory is not known either.")
     return tuple(notes)
