@@ -341,11 +341,11 @@ class TestByHand:
             assert "lies below the least similarity .90" in text(pilot)
 
     async def test_asking(self) -> None:
-        """g has the model asked about the pairs it was not asked about."""
+        """g has the model, tuned first, asked about the pairs it was not asked about."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
             await press(pilot, "g")
-            assert support.jobs.started == [["propose"]]
+            assert support.jobs.started == [["tune", "propose"]]
 
 
 class TestHistory:
