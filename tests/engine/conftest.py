@@ -1,4 +1,6 @@
-"""The real embedded model in this process and in one of its own; expanded to F32 where exactness can be proved."""
+"""The real model of the tests, in this process and in a process of its own; expanded to F32 where results must be
+exact.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From logs to scores: frames, windows, reasons for none."""
+"""Boundary scores of a block of logs: prompts, windows over long logs, and reasons why a log has no score."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ class TestWhatTheModelReads:
         assert scored.curve[0].p_end == pytest.approx(expected)
 
     def test_chat_question(self) -> None:
-        """A chat prompt stands around the log in the model's template, control tokens only where the program wrote."""
+        """A judge prompt is put around the log in the model's chat template; control tokens come from the program only,
+        not from the log.
+        """
         (scored,) = score(ToyModel(), JUDGE, item(TALK, 4))
         log = "".join(item(TALK, 4).texts)
         prefix = [START, *f"user\nLog:\n{log}\n\nDone?".encode(), TURN]
@@ -82,7 +84,7 @@ class TestWhatTheModelReads:
         assert scored.curve[0].p_continue == pytest.approx(chance(prefix, list(b" no")))
 
     def test_what_follows_the_last_boundary_is_not_read(self) -> None:
-        """A question left open at the end changes neither score nor count of tokens."""
+        """An unanswered question at the end of a log changes neither its scores nor the number of tokens read."""
         open_end = [*TALK, Message("user", "And socks?")]
         (one,) = score(ToyModel(), BARE, item(TALK, 2, 4))
         (other,) = score(ToyModel(), BARE, item(open_end, 2, 4))
@@ -110,7 +112,7 @@ class TestWindows:
         assert scored.curve[-1].p_end == pytest.approx(expected)
 
     def test_an_endless_step(self) -> None:
-        """A step longer than the context is shortened in its middle and the note says how many were."""
+        """A step longer than the context is shortened in its middle, and the note counts such steps."""
         talk = [*TALK[:3], Message("user", "x" * 5000), Message("assistant", "y" * 5000)]
         (scored,) = score(ToyModel(replace(ROOMY, context=500)), BARE, item(talk, 2, 4))
         assert len(scored.curve) == 2
@@ -136,7 +138,7 @@ class TestWindows:
         assert scored.curve[0].p_end == pytest.approx(expected)
 
     def test_a_context_without_room_for_a_log(self) -> None:
-        """Where the question fills the context, conversations are unscored with the reason, not wrong."""
+        """Where the prompt alone fills the context, conversations are unscored with the reason."""
         model = ToyModel(replace(ROOMY, context=120))
         (scored,) = score(model, JUDGE, item(TALK, 4))
         assert scored.curve == ()
@@ -145,7 +147,9 @@ class TestWindows:
 
 
 def test_the_order_of_scores_is_that_of_the_logs() -> None:
-    """Windowed, plain and sharing logs of one block are told apart, and each scores as it does alone."""
+    """A block of windowed logs, short logs and logs with a common prefix gives the scores in the order of the logs,
+    each as when it is scored alone.
+    """
     model = ToyModel(replace(ROOMY, context=600))
     items = [
         item(TALK, 2, 4),

@@ -45,7 +45,7 @@ def test_boundaries_of(roles: str, expected: list[int]) -> None:
 
 
 def test_hidden_messages_do_not_exist() -> None:
-    """A hidden step neither is a boundary nor makes one, so the boundary before it is the end of the log."""
+    """A hidden step is no boundary and makes none: the last visible step before it is the end of the log."""
     messages = [
         Message("user", "book"),
         Message("assistant", "", tool_calls=(ToolCall("book", "{}"),)),

@@ -1,4 +1,4 @@
-"""Calibration against cases worked out by hand, and against populations whose truth is known."""
+"""Calibration on cases worked out by hand, and on simulated populations whose truth is known."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ Choose = Callable[[np.random.Generator, Floats, int], npt.NDArray[np.int64]]
 
 
 def clean(count: int = 25) -> tuple[list[float], list[bool]]:
-    """As many complete above .6 as incomplete below .4, none wrong."""
+    """Verdicts without an error: as many complete above .6 as incomplete below .4."""
     steps = [n / count * 0.39 for n in range(count)]
     return steps + [1 - step for step in steps], [False] * count + [True] * count
 
 
 class TestByHand:
     def test_wilson(self) -> None:
-        """The Wilson interval of 8 of 10 is that of the tables; none and all end at 0 and at 1."""
+        """The Wilson interval of 8 of 10 is that of published tables; that of 0 of 10 begins at 0, that of 10 of 10
+        ends at 1.
+        """
         share = wilson(8, 10)
         assert (share.low, share.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
         assert wilson(0, 5).low == 0
@@ -50,38 +52,40 @@ class TestByHand:
         assert (found.same.part, found.same.of) == (35, 50)
 
     def test_kappa_without_a_choice(self) -> None:
-        """Where only one answer was ever given there is no kappa, and without pairs nothing at all."""
+        """Kappa is None where only one answer was ever given, and without pairs the share of equal answers is None too."""
         assert agreement([("y", "y")] * 4).kappa is None
         assert agreement([]).same is None
 
     def test_youden_takes_half_where_it_may(self) -> None:
-        """Between scores that part the kinds, .5 is the threshold where it lies there, else the middle."""
+        """The threshold is .5 where .5 separates complete from incomplete, else the middle between both."""
         even = np.full(4, 0.25)
         truth = np.array([False, False, True, True])
         assert youden(np.array([0.1, 0.3, 0.6, 0.9]), truth, even) == 0.5
         assert youden(np.array([0.1, 0.2, 0.3, 0.9]), truth, even) == pytest.approx(0.25)
 
     def test_youden_prefers_the_tie_near_half(self) -> None:
-        """Of two thresholds that are equally good the one nearer to .5 is taken."""
+        """Of two equally good thresholds the one nearer to .5 is taken."""
         p = np.array([0.1, 0.2, 0.6, 0.7])
         truth = np.array([False, True, False, True])
         assert youden(p, truth, np.full(4, 0.25)) == pytest.approx(0.65)
 
     def test_youden_follows_weights(self) -> None:
-        """A verdict that stands for many moves the threshold to its side."""
+        """A verdict with a large weight moves the threshold to its side."""
         p = np.array([0.1, 0.4, 0.6, 0.9])
         truth = np.array([False, True, False, True])
         assert youden(p, truth, np.array([0.1, 0.1, 0.7, 0.1])) == pytest.approx(0.75)
         assert youden(p, truth, np.array([0.1, 0.7, 0.1, 0.1])) == pytest.approx(0.25)
 
     def test_youden_of_a_useless_score(self) -> None:
-        """A score that is lower for complete ones gives no threshold, nor does one that is always the same."""
+        """A score that is lower for complete conversations, or the same for all, gives no threshold."""
         truth = np.array([True, True, False, False])
         assert youden(np.array([0.1, 0.2, 0.8, 0.9]), truth, np.full(4, 0.25)) is None
         assert youden(np.full(4, 0.5), truth, np.full(4, 0.25)) is None
 
     def test_reliability(self) -> None:
-        """Bins hold mean and share; the error weighs a bin by the population in it."""
+        """A bin holds the mean score and the share of complete ones; the calibration error weighs a bin by its part of
+        the population.
+        """
         p = np.array([0.12, 0.18, 0.9, 0.94])
         truth = np.array([False, True, True, True])
         population = np.array([0.1] * 3 + [0.92])
@@ -105,7 +109,9 @@ class TestByHand:
         assert (rate.high - rate.low) / 2 == pytest.approx(half, rel=0.3)
 
     def test_a_share_that_cannot_be(self) -> None:
-        """None of 100 called complete, where one in ten of the incomplete ones would be: no rate, and why."""
+        """An apparent rate far outside of what sensitivity and specificity allow has no correction but a reason;
+        slightly outside, the corrected rate is 0.
+        """
         base = calibrate(*clean(), clean()[0])
         errors = np.tile([0.8, 0.9], (101, 1))
         found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
@@ -129,14 +135,16 @@ class TestRefusals:
         assert calibrate(scores, truth, scores).best is None
 
     def test_no_verdicts_and_no_scores(self) -> None:
-        """Nothing gives nothing, with the reason."""
+        """Without verdicts or scores every figure is None, with the reason."""
         found = calibrate([], [], [])
         assert found.accuracy is None
         assert completion_rate(found, 0, 0, 7).why == "nothing is scored"
         assert "needs 5 verdicts that say complete, has 0" in completion_rate(found, 3, 7, 7).why
 
     def test_verdicts_that_reach_little(self) -> None:
-        """Verdicts in one corner of the scores are not made to stand for all: only their own shares are told."""
+        """Verdicts on a narrow range of scores give no figure for all conversations, only the share of scores that they
+        cover.
+        """
         scores, truth = clean()
         near = calibrate([0.4 + s / 5 for s in scores], truth, np.linspace(0, 1, 5000))
         assert near.covered < 0.5
@@ -160,7 +168,7 @@ class TestRefusals:
 
 class TestCertainty:
     def test_no_error_seen_is_no_certainty(self) -> None:
-        """Verdicts without a single error give an interval that ends at 1 and does not begin there."""
+        """Verdicts without a single error give an interval that ends at 1 and begins below 1."""
         scores, truth = clean()
         found = calibrate(scores, truth, scores)
         assert found.best == 0.5
@@ -193,7 +201,7 @@ class TestCertainty:
 def test_every_figure_is_a_share(
     judged: list[tuple[float, bool]], others: list[float], at: float | None
 ) -> None:
-    """Whatever the verdicts, each estimate lies in [0, 1] inside its interval, and the best threshold among scores."""
+    """For any verdicts each estimate is in [0, 1] and inside its interval, and the best threshold is among the scores."""
     scores, truth = [p for p, _ in judged], [t for _, t in judged]
     found = calibrate(scores, truth, [*scores, *others], at)
     if found.best is not None:
@@ -215,7 +223,7 @@ def test_every_figure_is_a_share(
 
 
 def population(rng: np.random.Generator, size: int = 4000) -> tuple[Floats, Bools]:
-    """Scores crowded at the ends, and a truth that follows them, but not as a probability would."""
+    """Scores that gather at both ends; the truth depends on them but is not calibrated to them."""
     p = rng.beta(0.7, 0.7, size)
     return p, rng.random(size) < 1 / (1 + np.exp(-8 * (p - 0.4)))
 
@@ -225,7 +233,7 @@ def at_random(rng: np.random.Generator, p: Floats, n: int) -> npt.NDArray[np.int
 
 
 def uncertain_first(rng: np.random.Generator, p: Floats, n: int) -> npt.NDArray[np.int64]:
-    """Half of them as the queue orders them, half a sample over all scores."""
+    """Verdicts of which half follow the triage queue and half are a sample over all scores."""
     near = np.argsort(abs(p - 0.5))[: n // 2]
     groups = np.array_split(np.argsort(p), n // 2)
     return np.unique(np.concatenate([near, [rng.choice(group) for group in groups]]))
@@ -233,8 +241,9 @@ def uncertain_first(rng: np.random.Generator, p: Floats, n: int) -> npt.NDArray[
 
 @pytest.mark.parametrize("choose", [at_random, uncertain_first])
 def test_intervals_hold_the_truth(choose: Choose) -> None:
-    """Over 60 simulated projects about 95 of 100 intervals hold the truth, also when doubtful ones are judged first,
-    and the corrected rate is right on average where the share of complete verdicts is not."""
+    """Over 60 simulated projects about 95% of the intervals contain the truth, also when doubtful conversations are
+    judged first; the corrected rate is unbiased where the raw share of complete verdicts is not.
+    """
     rng = np.random.default_rng(11)
     held = {"sensitivity": 0, "specificity": 0, "rate": 0}
     off, naive = [], []

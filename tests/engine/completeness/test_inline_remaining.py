@@ -1,4 +1,4 @@
-"""Remaining tasks written in the reading that gave the scores, on a toy model whose every reply is known."""
+"""Remaining tasks that are generated after the decode that gave the scores, on a toy model whose every reply is known."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ ALWAYS = RemainingRequest(GO_ON, 1.1)
 
 
 def item(system: str, turns: list[str], *, unanswered: bool) -> LogItem:
-    """Exchanges after a system message; with `unanswered` the user has the last word, after the last boundary."""
+    """A log of exchanges after a system message; with `unanswered` its last message is the user's, after the last
+    boundary.
+    """
     messages = [Message("system", system)]
     for text in turns:
         messages += [Message("user", text), Message("assistant", text[::-1])]
@@ -77,8 +79,9 @@ capacities = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(items=logs, capacity=capacities, below=st.sampled_from([0.0, 0.5, 1.1]))
 def test_one_reading_gives_both(items: list[LogItem], capacity: Capacity, below: float) -> None:
-    """Scores are those of a run that writes nothing, and exactly what lies below the threshold is written on, each as
-    if it were written alone, in whatever room."""
+    """Scores equal those of a run without replies; exactly the logs below the threshold get a reply, each the same as
+    when generated alone, with any batch size.
+    """
     plain = score(ToyModel(capacity), items, None)
     both = score(ToyModel(capacity), items, RemainingRequest(GO_ON, below))
     assert [replace(one, written=None) for one in both] == plain
@@ -90,7 +93,7 @@ def test_one_reading_gives_both(items: list[LogItem], capacity: Capacity, below:
 
 class TestWhatIsLeftToAReadingOfItsOwn:
     def test_windows(self) -> None:
-        """A log that takes several windows is scored, but the window of its end is not the one to write on after."""
+        """A log of several windows is scored, but gets no reply from the decode of its last window."""
         small = replace(ROOMY, context=400, cells=400)
         long = item("Sell.", ["some words " * 8] * 6, unanswered=False)
         (found,) = score(ToyModel(small), [long], ALWAYS)
@@ -107,15 +110,16 @@ class TestWhatIsLeftToAReadingOfItsOwn:
         assert not found.note
 
     def test_another_beginning(self) -> None:
-        """A prompt that stands before the log is another reading."""
+        """A reply prompt with another text before the log needs a decode of its own."""
         framed = RemainingRequest(replace(GO_ON, before="Read this.\n"), 1.1)
         (found,) = score(ToyModel(), [item("Sell.", ["a b"], unanswered=False)], framed)
         assert found.written is None
 
     @pytest.mark.parametrize("unanswered", [False, True])
     def test_another_question(self, unanswered: bool) -> None:
-        """Where the log ends at its last boundary, the reading stands in the next step's header, and a question there
-        is another reading; where the user has the last word the reading is shared all the same."""
+        """Where the log ends at its last boundary, the decode is inside the next step's header, so a reply prompt after
+        the log needs a decode of its own; where the user has the last word the decode is shared.
+        """
         asked = replace(GO_ON, question="\n\nWhat is left?", reply=" To")
         one = item("Sell.", ["a b"], unanswered=unanswered)
         (found,) = score(ToyModel(), [one], RemainingRequest(asked, 1.1))
@@ -124,7 +128,7 @@ class TestWhatIsLeftToAReadingOfItsOwn:
 
 @pytest.mark.parametrize("number", [1, 3, 9])
 def test_cancelled(number: int) -> None:
-    """A cancel while reading or writing leaves neither choosers nor tokens behind."""
+    """A cancel during scoring or generation leaves neither samplers nor tokens behind."""
     model = ToyModel()
     model.cancel_after = number
     items = [item("Sell.", ["some words"], unanswered=False)] * 3

@@ -1,4 +1,4 @@
-"""The plan by which segments are decoded."""
+"""The plan in which order and groups segments are decoded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def segment_lists(draw: st.DrawFn) -> list[Segment]:
 
 @given(segment_lists())
 def test_groups(segments: list[Segment]) -> None:
-    """Every segment is in one group; members share whole chunks that end before their first mark."""
+    """Every segment is in one group; the members of a group share whole chunks that end before the first mark of each."""
     groups = plan_groups(segments, CHUNK)
     assert sorted(i for group in groups for i in group.members) == list(range(len(segments)))
     for group in groups:
@@ -35,7 +35,7 @@ def test_groups(segments: list[Segment]) -> None:
 
 
 def test_a_shared_prompt_is_shared() -> None:
-    """Conversations under one system prompt are one group, the odd one stands before them alone."""
+    """Conversations under one system prompt are one group; a conversation with another prompt comes before them, alone."""
     prompt = [7, 7, 7, 7, 8, 8, 8, 8]
     segments = [
         Segment([*prompt, 1, 1], (10,)),
@@ -46,6 +46,6 @@ def test_a_shared_prompt_is_shared() -> None:
 
 
 def test_the_question_is_never_inside_what_is_shared() -> None:
-    """A mark limits what is shared, because the distribution after a token is read when it is decoded."""
+    """The shared prefix ends before the first mark, because a mark's distribution is read when its token is decoded."""
     one, other = Segment([1] * 12, (8, 12)), Segment([1] * 12, (12,))
     assert plan_groups([one, other], CHUNK) == [Group(4, (0, 1))]

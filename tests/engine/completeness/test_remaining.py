@@ -1,4 +1,4 @@
-"""Remaining tasks out of a model's reply, and the part of a log that a reply is written to."""
+"""Remaining tasks parsed from a model's reply, and the part of a log that the reply prompt contains."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class TestTidying:
         ],
     )
     def test_tasks(self, prompt: Prompt, reply: str, cut: bool, expected: str) -> None:
-        """One task a line, none twice, nothing half-said unless there is nothing else."""
+        """Each line is one task; duplicates are dropped, and so is an unfinished last line unless it is the only one."""
         assert remaining_tasks(prompt, reply, cut=cut) == (expected, None)
 
     @pytest.mark.parametrize("prompt", [SPOKEN, LISTED, LOGGED])
     @pytest.mark.parametrize("reply", ["", " ", "\n-\n - \n", "\n•", "\u2028-"])
     def test_nothing_usable(self, prompt: Prompt, reply: str) -> None:
-        """A reply without a task is no task, and says so."""
+        """A reply without a task gives none, with the reason."""
         assert remaining_tasks(prompt, reply, cut=False) == (
             "",
             "the model named no remaining task",
@@ -55,7 +55,9 @@ class TestTidying:
         "reply", [" 2, STEP 6, assistant chat:", " 2, STEP 6, assistant chat:\n-"]
     )
     def test_nothing_but_a_header(self, reply: str) -> None:
-        """A step without its words is no task; where the log is not gone on with, such words are taken as they are."""
+        """A reply of a header without text is no task; where the prompt does not continue the log, such words are taken
+        as a task.
+        """
         text, reason = remaining_tasks(LOGGED, reply, cut=False)
         assert not text
         assert reason
@@ -63,14 +65,14 @@ class TestTidying:
         assert remaining_tasks(SPOKEN, reply, cut=False)[0]
 
     def test_endless_lists(self) -> None:
-        """A model that does not stop is cut to the first tasks."""
+        """Of a reply that does not stop only the first tasks are kept."""
         reply = "".join(f" task {number}\n-" for number in range(50))
         text, _ = remaining_tasks(LISTED, reply, cut=True)
         assert text.splitlines() == [f"- task {number}" for number in range(MOST_TASKS)]
 
     @given(st.text(max_size=60), st.booleans())
     def test_any_reply(self, reply: str, cut: bool) -> None:
-        """Whatever a model writes there is either text or a reason."""
+        """Any reply gives either text or a reason."""
         text, reason = remaining_tasks(LISTED, reply, cut=cut)
         assert bool(text) != bool(reason)
 
@@ -82,7 +84,7 @@ class TestLogs:
         assert log_tokens(ToyModel(), texts, 1, 100) == (list("".join(texts).encode()), None)
 
     def test_a_log_that_does_not(self) -> None:
-        """System message and last steps stay, the note counts what was left out."""
+        """Of a log that does not fit the system message and the last steps stay; the note counts what was left out."""
         texts = ["system", *(f"\n\nstep {n} " + "x" * 20 for n in range(10))]
         tokens, note = log_tokens(ToyModel(), texts, 1, 100)
         assert bytes(tokens).decode() == "".join([texts[0], *texts[-3:]])
@@ -93,7 +95,7 @@ class TestLogs:
         st.integers(SMALLEST_ROOM, 400),
     )
     def test_never_over_the_limit(self, texts: list[str], limit: int) -> None:
-        """The limit holds whatever the lengths of steps are, and the last step is there."""
+        """Whatever the lengths of the steps, the prompt keeps the limit and contains the last step."""
         tokens, note = log_tokens(ToyModel(), texts, 1, limit)
         assert len(tokens) <= limit
         assert bytes(tokens).decode()[-1] == texts[-1][-1]
@@ -101,6 +103,6 @@ class TestLogs:
 
     @pytest.mark.parametrize("limit", [-50, 0, 3, SMALLEST_ROOM - 1])
     def test_no_room(self, limit: int) -> None:
-        """Where prompt and answer leave no room, an error says so at once."""
+        """Where prompt and reply leave no room for a log, an error is raised at once."""
         with pytest.raises(ModelError, match="no room for a log"):
             log_tokens(ToyModel(), ["a long step " * 20, "b"], 1, limit)

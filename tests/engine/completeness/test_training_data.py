@@ -1,4 +1,4 @@
-"""Which conversations a training run reads and which it never sees."""
+"""Which conversations a training run trains on, and which it holds out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def usable(count: int, boundaries: int = 3) -> list[Usable]:
 class TestSides:
     @given(st.sets(st.integers(1, 400)), st.sampled_from([0.2, 0.5, 0.8]), st.integers(0, 3))
     def test_a_conversation_keeps_its_side(self, left: set[int], share: float, seed: int) -> None:
-        """Whatever others are there, a conversation is on the side that it was drawn to."""
+        """A conversation is held out or trained on whatever other conversations are there."""
         every = usable(400)
         whole = split(every, seed=seed, held_out=share)
         part = split([one for one in every if one.key in left], seed=seed, held_out=share)
@@ -36,13 +36,13 @@ class TestSides:
         assert len(found.train) + len(found.held_out) == 4000
 
     def test_another_seed_is_another_draw(self) -> None:
-        """Two seeds hold out different conversations."""
+        """Another seed holds out other conversations."""
         sides = [{o.key for o in split(usable(50), seed=s, held_out=0.5).train} for s in (0, 1)]
 
         assert sides[0] != sides[1]
 
     def test_equal_texts_are_on_one_side(self) -> None:
-        """Of conversations with the same text one is trained on, or none; never one on each side."""
+        """Conversations with the same text are never on both sides; at most one of them is trained on."""
         every = usable(200)
         twins = [
             Usable(one.key + 1000, f"twin/{one.key}", one.digest, one.boundaries, one.chars)
@@ -57,7 +57,7 @@ class TestSides:
         assert len(held) * 2 == len(found.held_out)
 
     def test_a_name_on_both_sides_is_not_named_as_held_out(self) -> None:
-        """Names are unique within a source only; one that was trained on is not called held out."""
+        """Names are unique within a source only: a name that was trained on in one source is not listed as held out."""
         found = split(
             [Usable(n, "same", text_digest([str(n)]), 2, 1) for n in range(40)],
             seed=0,
@@ -71,7 +71,7 @@ class TestSides:
 
 class TestSizes:
     def test_a_smaller_training_set_is_part_of_a_larger_one(self) -> None:
-        """The sets of a learning curve lie in each other, and what is held out stays the same."""
+        """Each training set of a learning curve contains the smaller ones, and what is held out stays the same."""
         found = [split(usable(300), seed=0, held_out=0.5, limit=n) for n in (25, 50, 100, None)]
         sets = [{one.key for one in each.train} for each in found]
 
@@ -81,7 +81,7 @@ class TestSizes:
         assert found[0].beyond == len(sets[3]) - 25
 
     def test_validation_takes_what_can_be_cut(self) -> None:
-        """Only held-out conversations with two boundaries or more are validated on, so many at most."""
+        """Validation takes held-out conversations with two or more boundaries only, up to the number asked for."""
         short = [Usable(n, str(n), text_digest([str(n)]), 1, 1) for n in range(1000, 1100)]
         found = split([*usable(100), *short], seed=0, held_out=0.5, valid=20)
 
@@ -93,7 +93,7 @@ class TestSizes:
 class TestCutting:
     @given(st.integers(2, 12), st.integers(0, 50))
     def test_a_cut_ends_at_an_earlier_boundary(self, boundaries: int, seed: int) -> None:
-        """What is left ends in a boundary before the last, with the same text up to there."""
+        """A cut conversation ends at a boundary before the last, and its text up to there is unchanged."""
         texts = tuple(f"piece {n}" for n in range(2 * boundaries))
         item = LogItem(texts, tuple(range(1, 2 * boundaries, 2)), 0)
         found = cut(item, seed)
@@ -109,7 +109,9 @@ class TestCutting:
         assert {len(cut(item, seed).texts) for seed in range(60)} == {2, 4, 6}
 
     def test_the_share_is_cut(self) -> None:
-        """The asked share is cut, a larger share cuts the same ones and more, and none that cannot be."""
+        """The asked share is cut; a larger share cuts the same conversations and more; those that cannot be cut are
+        left.
+        """
         train = [*usable(100)[10:], *usable(10, boundaries=1)]
         fifth, most = to_cut(train, 0, 0.2), to_cut(train, 0, 0.4)
 

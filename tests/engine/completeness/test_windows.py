@@ -10,7 +10,7 @@ from engine.completeness.windows import clip, plan_windows
 
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[list[int], list[int], int, int]:
-    """(lengths, boundaries, kept, limit) as the callers make them: no piece over a third of the limit."""
+    """(lengths, boundaries, kept, limit) as the callers pass them: no piece is longer than a third of the limit."""
     limit = draw(st.integers(30, 300))
     lengths = draw(st.lists(st.integers(1, limit // 3), min_size=1, max_size=60))
     kept = draw(st.integers(0, 1)) if len(lengths) > 1 else 0
@@ -39,7 +39,9 @@ def test_windows(log: tuple[list[int], list[int], int, int]) -> None:
 
 @given(logs())
 def test_the_past_of_a_boundary(log: tuple[list[int], list[int], int, int]) -> None:
-    """Before every boundary stands all of its past, or as much as fills about half of what is left by the head."""
+    """Before a boundary a window has the whole log, or as much as fills about half of the room beside the system
+    message.
+    """
     lengths, marks, kept, limit = log
     room = limit - sum(lengths[:kept])
     for window in plan_windows(lengths, marks, kept, limit):
@@ -65,7 +67,7 @@ def test_no_boundary_no_window() -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=80), st.integers(6, 60))
 def test_clip(tokens: list[int], limit: int) -> None:
-    """Clipping keeps beginning and end, marks the gap, and gives exactly the limit."""
+    """A clipped text keeps beginning and end, marks the gap, and has exactly the length of the limit."""
     gap = [-1, -2, -3]
     short = clip(tokens, limit, gap)
     if len(tokens) <= limit:

@@ -28,7 +28,7 @@ def parsed(data: bytes, format: str | None = None) -> list[Parsed]:
 
 
 def one(data: bytes, format: str | None = None) -> Parsed:
-    """The only record of the bytes."""
+    """The only record of the bytes, which must not be rejected."""
     (record,) = parsed(data, format)
     return record
 

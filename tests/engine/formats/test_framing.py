@@ -1,4 +1,4 @@
-"""Records are cut out of files exactly, one at a time, and broken ones do not take others with them."""
+"""Records are cut out of files one at a time; a broken one does not affect the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def line(name: str, text: str = "hi") -> bytes:
 
 
 def ids(records: list[Parsed | Rejected]) -> list[str]:
-    """Ids of what was read, reasons of what was not."""
+    """Ids of the records that were read, and reasons of those that were rejected."""
     return [
         r.conversation.external_id if isinstance(r, Parsed) else f"! {r.reason}" for r in records
     ]
@@ -121,7 +121,7 @@ def test_list_that_is_cut_off() -> None:
 
 
 def test_text_after_a_list_is_rejected() -> None:
-    """What follows a closed list is not dropped silently."""
+    """Text after a closed list is a rejected record."""
     records = read(b"[" + line("a") + b"]\ntrailing")
     assert ids(records) == ["a", "! there is something else after the list"]
     assert records[1].raw == b"trailing"
@@ -202,7 +202,9 @@ def test_broken_utf8_is_rejected_with_its_place() -> None:
 
 
 def test_format_stays_open_for_a_second_reading(tmp_path: Path) -> None:
-    """A file can be read again from the beginning; a stream can be looked at before it is read."""
+    """A file can be read a second time from its beginning, and the beginning of a stream can be looked at before it is
+    read.
+    """
     path = tmp_path / "a.jsonl"
     path.write_bytes(line("a") + b"\n" + line("b"))
     (found,) = open_inputs([path])

@@ -1,4 +1,4 @@
-"""Each format is normalised as its golden file says."""
+"""Each format is normalised to its golden file."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_native_records_become_the_expected_conversations(path: Path) -> None:
 
 
 def test_every_format_has_a_golden_file() -> None:
-    """No format is read without an example of its normalised form."""
+    """Every format has an example with its normalised form."""
     assert {path.name.split(".")[0] for path in INPUTS} == set(FORMATS)
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
 def test_file_is_recognised_as_its_format(path: Path) -> None:
-    """Detection takes each example for what it is."""
+    """Detection recognises each example as its format."""
     (opened,) = open_inputs([path])
     assert opened.detection.format == path.name.split(".")[0]

@@ -153,7 +153,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, Any]:
 
 
 def check(record: Parsed | Rejected) -> None:
-    """A record can be stored, shown to a model and exported."""
+    """Asserts that a record can be stored, shown to a model and exported."""
     if isinstance(record, Rejected):
         assert record.reason
         return
@@ -181,14 +181,14 @@ def check(record: Parsed | Rejected) -> None:
 
 @given(st.binary(max_size=300), FORMAT)
 def test_random_bytes(data: bytes, format: str) -> None:
-    """Bytes without any sense are rejected, not raised."""
+    """Random bytes are rejected without an exception."""
     for record in read(data, format):
         check(record)
 
 
 @given(st.lists(JSON, max_size=4), FORMAT)
 def test_wrong_types_in_lines(values: list[Any], format: str) -> None:
-    """Of JSON Lines with any JSON in them every line is read or rejected, in order."""
+    """Every line of JSON Lines with arbitrary JSON is read or rejected, in order."""
     rows = [json.dumps(value).encode() for value in values]
     # A closing line keeps the whole from being taken for a single document.
     records = read(b"\n".join([*rows, b"{}", b"{}", b"{}", b"{}"]), format)
@@ -239,7 +239,7 @@ def test_gzip_cut_anywhere(data: st.DataObject) -> None:
 
 @given(st.binary(max_size=200))
 def test_detection_reads_or_says_why_not(data: bytes) -> None:
-    """Without a chosen format bytes are read, or refused with a sentence and a hint."""
+    """Without a chosen format the bytes are read, or refused with an error and a hint."""
     try:
         records = read(data)
     except FormatError as error:

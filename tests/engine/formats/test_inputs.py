@@ -46,8 +46,9 @@ def test_folder_is_walked_in_sorted_order(tmp_path: Path) -> None:
 
 
 def test_names_in_a_folder(tmp_path: Path) -> None:
-    """A conversation without an id is called by the way from the folder to its file, so that equal names differ; one
-    in a file that was named itself by that name."""
+    """A conversation without an id is named after its path inside the folder, so that equal file names differ; in a
+    file that was passed itself, after the file name.
+    """
     for parent in ("a", "b"):
         (tmp_path / parent).mkdir()
         (tmp_path / parent / "1.json").write_bytes(b'[{"role": "user", "content": "hello"}]')
@@ -59,7 +60,7 @@ def test_names_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_stray_file_in_a_folder_keeps_nothing_out(tmp_path: Path) -> None:
-    """A file of a folder that holds no conversations is one rejected record, and the others are read."""
+    """A file without conversations in a folder is one rejected record, and the other files are read."""
     (tmp_path / "a.json").write_bytes(b'{"name": "settings"}')
     (tmp_path / "b.jsonl").write_bytes(ROW)
     stray, good = open_inputs([tmp_path])
@@ -98,7 +99,7 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_unknown_content_is_named(data: bytes, words: str) -> None:
-    """When no format fits, the error says what was seen and how to choose one."""
+    """When no format fits, the error describes the content and says how to choose a format."""
     with pytest.raises(FormatError) as error:
         opened(data)
     assert words in error.value.message
@@ -106,7 +107,7 @@ def test_unknown_content_is_named(data: bytes, words: str) -> None:
 
 
 def test_detection_says_what_it_saw() -> None:
-    """The reason names the keys that decided, and how many of the first records had them if not all did."""
+    """The reason names the keys that decided, and how many of the first records had them unless all did."""
     assert opened(SHAREGPT).detection == Detection(
         "sharegpt", "the records have `conversations` with from and value"
     )
@@ -114,7 +115,7 @@ def test_detection_says_what_it_saw() -> None:
 
 
 def test_detection_survives_a_broken_beginning() -> None:
-    """Broken records at the beginning do not hide what the others are."""
+    """Broken records at the beginning do not prevent detection of the others' format."""
     assert opened(b'{"conversations": [}\n' + SHAREGPT * 3).detection.format == "sharegpt"
     assert opened(b'[{"conversations": [}, ' + SHAREGPT + b"]").detection.format == "sharegpt"
 
@@ -127,7 +128,7 @@ def test_majority_decides() -> None:
 
 
 def test_chosen_format_is_used() -> None:
-    """With a format given, that one reads, whatever the content looks like, and the reason says so."""
+    """A format that is given is used whatever the content looks like, and the reason says so."""
     found = opened(ROW, "sharegpt")
     assert found.detection == Detection("sharegpt", "the format was chosen with --format")
     (rejected,) = found.records()
@@ -145,7 +146,7 @@ def test_chosen_format_is_used() -> None:
     ],  # packed bytes hold the time, and every process must name a test alike
 )
 def test_content_decides_not_the_ending(tmp_path: Path, name: str, data: bytes) -> None:
-    """A list called .jsonl, lines called .json and gzip without .gz are read for what they are."""
+    """A list in a .jsonl file, lines in a .json file and gzip without .gz are recognised by their content."""
     (tmp_path / name).write_bytes(data)
     assert external_ids(tmp_path / name) == ["x-1", "x-2"]
 
@@ -158,13 +159,13 @@ def test_ids_come_from_the_file_name_when_there_are_none(tmp_path: Path) -> None
 
 
 def test_ids_are_unique_within_a_file() -> None:
-    """A record whose id came before gets a number behind it."""
+    """A record whose id occurred before gets a number behind it."""
     row = ROW.replace(b"{", b'{"id": "a", ', 1)
     assert [r.conversation.external_id for r in parsed(row * 3)] == ["a", "a#2", "a#3"]
 
 
 def test_standard_input_has_no_size() -> None:
-    """Standard input is named so and its size is unknown, its position is the bytes read."""
+    """Standard input has its own name, an unknown size, and the number of bytes read as its position."""
     found = opened(ROW)
     assert (found.label, found.size) == ("standard input", None)
     assert len(list(found.records())) == 1

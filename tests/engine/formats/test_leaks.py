@@ -1,4 +1,4 @@
-"""What gives the ending away is listed and kept from the model; ordinary text is left alone."""
+"""What gives a conversation's ending away is listed and hidden from models; ordinary text is left alone."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def test_closing_score_is_cut(text: str, left: str, role: Any) -> None:
     ],
 )
 def test_ordinary_talk_of_scores_stays(text: str) -> None:
-    """Scores that are part of the matter are not touched."""
+    """Scores that a conversation is about are left alone."""
     assert seen_last(Message("assistant", "ok"), Message("user", text)) == text
 
 
 def test_scores_in_the_middle_and_of_the_assistant_stay() -> None:
-    """Only the end of a conversation can give the ending away, and only the environment states scores."""
+    """A score in the middle of a conversation, or in an assistant message, is left alone."""
     middle = Message("tool", "Reward: 0.0")
     rest = [Message("assistant", "again"), Message("tool", "ok"), Message("assistant", "so")]
     assert guarded(Message("assistant", "ls"), middle, *rest)[1] == ()
@@ -190,12 +190,12 @@ def test_outcome_fields_become_truth() -> None:
 
 
 def test_truth_of_the_record_wins_over_fields() -> None:
-    """Where a record has a truth of its own, a field of the same name does not overwrite it."""
+    """A field does not overwrite a value of the same name in the record's own truth."""
     conversation = Conversation("a", (OPENING,), truth={"reward": 1.0})
     assert guard(conversation, {"reward": 0.0, "score": 2})[0].truth == {"reward": 1.0, "score": 2}
 
 
 def test_clean_conversation_is_handed_back_as_it_is() -> None:
-    """Where there is nothing to guard the very same object comes back."""
+    """A conversation without leaks is returned as the same object."""
     conversation = Conversation("a", (OPENING, Message("assistant", "### Heading\n3")))
     assert guard(conversation)[0] is conversation

@@ -85,7 +85,9 @@ STUDIES = original_folder("recllmsim")
 if SIMULATED is not None and STUDIES is not None:
 
     def test_studies_of_planning_are_read_with_their_annotations() -> None:
-        """All three schemas are recognised in their folders; simulated users say what the uniform form says."""
+        """All three schemas are recognised in their folders; goals and annotations are those of the uniform file, with
+        a hallucination mark for each assistant message.
+        """
         assert SIMULATED is not None
         assert STUDIES is not None
         with gzip.open(SIMULATED) as file:

@@ -1,4 +1,4 @@
-"""Vectors and texts with groups that are known, for the tests of this room."""
+"""Vectors and texts whose groups are known."""
 
 from __future__ import annotations
 

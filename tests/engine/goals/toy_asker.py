@@ -1,4 +1,4 @@
-"""A model with known answers: it expects the words of its prefix again, and replies from a list."""
+"""A model with known answers: it predicts repeated words, and replies from a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast work goes."""
+"""The measured rate of work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Clock:
 
 class TestPace:
     def test_only_the_recent_past_counts(self) -> None:
-        """After a slow beginning the rate becomes that of the window."""
+        """After a slow beginning the rate becomes that of the recent window."""
         clock = Clock()
         pace = RateMeter(clock)
         pace.mark(0)
@@ -33,7 +33,7 @@ class TestPace:
         assert pace.rate() == pytest.approx(10.0)
 
     def test_a_stall_lowers_the_rate(self) -> None:
-        """Time that passes without progress counts."""
+        """Time without progress lowers the rate."""
         clock = Clock()
         pace = RateMeter(clock)
         pace.mark(0)
@@ -45,7 +45,7 @@ class TestPace:
 
     @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 1000)), max_size=30))
     def test_never_nonsense(self, steps: list[tuple[float, int]]) -> None:
-        """Whatever happens, rates are not negative and the time left is not either."""
+        """Rates and remaining times are never negative."""
         clock = Clock()
         pace = RateMeter(clock)
         done = 0

@@ -1,4 +1,4 @@
-"""Stages run, watched, cancelled and recorded."""
+"""Stages are run, watched, cancelled and recorded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Clock:
 
 
 class Counting:
-    """Counts to `total`, each step committed with its run's counter; can wait, fail and be interrupted."""
+    """A stage that counts to `total` and commits each step with its run's counter; can wait, fail and be interrupted."""
 
     unit = "steps"
     fingerprints: Mapping[str, Any] = {"weights": "sha"}
@@ -126,7 +126,7 @@ def _finished(project: Project) -> list[tuple[int, str, int, str | None]]:
 
 class TestOutcomes:
     def test_done(self, project: Project) -> None:
-        """A stage that ends is done; its run keeps everything that determined it."""
+        """A completed stage is recorded as done; its run row has everything that determined it."""
         listener = Listener()
         stage: Stage = Counting(project)
         outcome = JobRunner(project, listener, code_version="1.2").run(stage)
@@ -151,7 +151,7 @@ class TestOutcomes:
         )
 
     def test_an_error_of_ours(self, project: Project) -> None:
-        """A WorkbenchError fails the run with its message and hint; what was committed stays."""
+        """A WorkbenchError fails the run with its message and hint; committed rows stay."""
         listener = Listener()
         stage = Counting(project, error=ModelError("The model is ill.", "Give it tea."))
         outcome = JobRunner(project, listener).run(stage)
@@ -161,7 +161,7 @@ class TestOutcomes:
         assert settings.get(project.reader(), "count") == 2
 
     def test_any_other_error(self, project: Project, caplog: pytest.LogCaptureFixture) -> None:
-        """A fault fails the run, names itself, and its traceback is in the log."""
+        """Any other exception fails the run with its name, and its traceback is in the log."""
         with caplog.at_level(logging.ERROR):
             outcome = JobRunner(project, Listener()).run(Counting(project, error=KeyError("k")))
         assert isinstance(outcome, JobFailed)
@@ -169,7 +169,7 @@ class TestOutcomes:
         assert "Traceback" in caplog.text
 
     def test_interrupt_from_the_keyboard(self, project: Project) -> None:
-        """Ctrl-C while a command waits cancels the run properly."""
+        """Ctrl-C while a command waits for a job cancels the run."""
         stage = Counting(project, error=KeyboardInterrupt())
         outcome = JobRunner(project, Listener()).run(stage)
         assert outcome == JobCancelled(1, "Cancelled. Counted to 2.", 2)
@@ -197,7 +197,7 @@ class TestOutcomes:
         assert outcome == JobFailed(1, "The project is closed.", "")
 
     def test_a_listener_that_fails_does_not_end_the_work(self, project: Project) -> None:
-        """A fault in whoever listens is logged, and the job goes on."""
+        """An exception in an event listener is logged, and the job continues."""
 
         def fail(event: Event) -> None:
             raise RuntimeError("deaf")
@@ -234,7 +234,7 @@ class TestBackground:
         assert runner.close()
 
     def test_cancel_of_what_runs(self, project: Project) -> None:
-        """A cancel interrupts a blocked stage, whose clean-up runs; what it committed stays."""
+        """A cancel interrupts a blocked stage, whose clean-up runs; committed rows stay."""
         listener = Listener()
         runner = JobRunner(project, listener)
         stage = Counting(project, 5, wait_at=4)
@@ -270,7 +270,7 @@ class TestBackground:
         assert runner.close()
 
     def test_a_chain_can_be_cancelled_by_the_id_of_any_of_its_runs(self, project: Project) -> None:
-        """Screens know the id of the run they see; the first one's works as well."""
+        """A chain is cancelled by the id of its first run or of any later one."""
         for by_first in (True, False):
             listener = Listener()
             runner = JobRunner(project, listener)
@@ -282,7 +282,7 @@ class TestBackground:
             assert runner.close()
 
     def test_lanes_run_beside_each_other(self, project: Project) -> None:
-        """A job for the model does not wait for one without."""
+        """A job in one lane does not wait for a job in another."""
         listener = Listener()
         runner = JobRunner(project, listener)
         blocked = Counting(project, 2, wait_at=2)
@@ -294,7 +294,7 @@ class TestBackground:
         assert runner.close()
 
     def test_close_cancels_everything(self, project: Project) -> None:
-        """Closing cancels what runs and what waits, and nothing can be started afterwards."""
+        """Closing cancels running and waiting jobs, and nothing can be started afterwards."""
         runner = JobRunner(project, Listener())
         stage = Counting(project, 2, wait_at=2)
         runner.start([stage])
@@ -331,7 +331,7 @@ class TestBackground:
 
 class TestEvents:
     def test_progress_is_throttled_and_the_last_one_told(self, project: Project) -> None:
-        """However fast a stage is, progress comes at most every 0.1 s, and the last figure always."""
+        """Progress events come at most every 0.1 s, and the last figure always comes."""
         clock = Clock()
         listener = Listener()
         JobRunner(project, listener, clock=clock).run(Counting(project, 50))
@@ -341,7 +341,7 @@ class TestEvents:
         assert [p.done for p in listener.of(JobProgress)] == [1, 2, 3, 4, 4]
 
     def test_changes_are_told_now_and_then_and_at_the_end(self, project: Project) -> None:
-        """Open screens hear about new rows once a second and when the job ends."""
+        """DataChanged events come once a second and when the job ends."""
         clock = Clock()
         listener = Listener()
         runner = JobRunner(
@@ -355,7 +355,7 @@ class TestEvents:
         ]
 
     def test_rate_and_eta_are_measured(self, project: Project) -> None:
-        """No rate before two measurements; then what was measured, and the time left at that rate."""
+        """There is no rate before two measurements; then there are the measured rate and the time left."""
         clock = Clock()
         listener = Listener()
         JobRunner(project, listener, clock=clock).run(Counting(project, 4, clock=clock))
@@ -365,7 +365,7 @@ class TestEvents:
 
 class TestConfigHash:
     def test_everything_counts_and_order_does_not(self) -> None:
-        """The hash changes with the stage, a parameter or a fingerprint, not with the order of keys."""
+        """The config hash changes with the stage, a parameter or a fingerprint, not with the order of keys."""
         base = config_hash("s", {"a": 1, "b": 2}, {"m": "x"})
         assert base == config_hash("s", {"b": 2, "a": 1}, {"m": "x"})
         others = {

@@ -1,4 +1,4 @@
-"""Clusters: a partition, the same bit for bit, outliers marked, parts of a split, and how many to begin with."""
+"""k-means: a partition, reproducible bit for bit; outliers; splits of a group; the proposed number of clusters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARRAYS = ("labels", "centres", "distances", "nearest", "others", "other_distance
 
 
 def bits(found: Clusters) -> str:
-    """A hash of everything in it."""
+    """A hash of a clustering's arrays."""
     digest = hashlib.sha256(repr((found.inertia, found.seed)).encode())
     for name in ARRAYS:
         digest.update(getattr(found, name).tobytes())
@@ -36,7 +36,7 @@ def bits(found: Clusters) -> str:
 
 
 def any_rows(seed: int, count: int, dimensions: int) -> Vectors:
-    """Rows of no structure, with rows of zeros and equal rows among them."""
+    """Rows without structure, some of them zeros and some equal."""
     rng = np.random.default_rng(seed)
     rows = unit_rows(rng.standard_normal((count, dimensions)))
     rows[rng.random(count) < 0.1] = 0
@@ -47,15 +47,16 @@ def any_rows(seed: int, count: int, dimensions: int) -> Vectors:
 
 class TestPartition:
     def test_groups_are_found(self) -> None:
-        """Groups that lie apart are the clusters."""
+        """Well separated groups become the clusters."""
         vectors, truth = grouped()
         assert same_partition(cluster(vectors, 6, cut=None).labels, truth)
 
     @settings(max_examples=60, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 90), st.integers(1, 9), st.integers(1, 30))
     def test_shape(self, seed: int, count: int, dimensions: int, k: int) -> None:
-        """Whatever the rows: no cluster is empty, each row is in one or an outlier, numbers go by size, and distances
-        are those to the nearest centre."""
+        """For any rows no cluster is empty, each row is in one cluster or an outlier, clusters are numbered by size,
+        and distances are those to the nearest centre.
+        """
         vectors = any_rows(seed, count, dimensions)
         live = has_vector(vectors)
         if not live.any():
@@ -86,34 +87,34 @@ class TestPartition:
         assert sorted(np.concatenate(rows)) == list(range(len(vectors)))
 
     def test_fewer_different_rows_than_clusters(self) -> None:
-        """Two different texts make two clusters, however many are asked for."""
+        """Two different texts make two clusters, however many clusters are asked for."""
         vectors = np.tile(unit_rows([[1, 0], [0, 1]]), (10, 1))
         found = cluster(vectors, 7)
         assert sorted(found.sizes) == [10, 10]
 
     def test_nothing_to_cluster(self) -> None:
-        """No vectors, or no clusters, is an error of usage."""
+        """Clustering without vectors, or into no clusters, raises UsageError."""
         with pytest.raises(UsageError, match="vector"):
             cluster(np.zeros((3, 2), np.float32), 2)
         with pytest.raises(UsageError, match="clusters"):
             cluster(unit_rows([[1, 0]]), 0)
 
     def test_input_stays(self, tmp_path: Path) -> None:
-        """A read-only memory map is enough, and gives what the array gives."""
+        """A read-only memory map gives the clustering that the array gives."""
         vectors, _ = grouped()
         np.save(tmp_path / "v.npy", vectors)
         mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
         assert bits(cluster(mapped, 6)) == bits(cluster(vectors, 6))
 
     def test_attempts(self) -> None:
-        """More attempts never end worse."""
+        """More attempts give no larger sum of squared distances."""
         vectors, _ = grouped(12, 15, noise=0.3)
         losses = [cluster(vectors, 12, restarts=n, cut=None).inertia for n in (1, 4, 12)]
         assert losses == sorted(losses, reverse=True)
 
     @pytest.mark.parametrize("noise", [0.3, 0.6])
     def test_beside_scikit_learn(self, noise: float) -> None:
-        """The centres are about as good as those of scikit-learn's k-means with as many attempts."""
+        """The sum of squared distances is about that of scikit-learn's k-means with as many attempts."""
         vectors, _ = grouped(10, 60, noise=noise)
         plain = KMeans(14, n_init=kmeans.RESTARTS, random_state=0).fit(vectors)
         centres = unit_rows(plain.cluster_centers_)
@@ -121,7 +122,7 @@ class TestPartition:
         assert cluster(vectors, 14, cut=None).inertia < 1.01 * theirs
 
     def test_rounds_gain(self) -> None:
-        """Rounds go on from where k-means++ began until another gains nothing."""
+        """Lloyd's rounds gain 5% or more on the k-means++ start, and next to nothing once they have ended."""
         vectors, _ = grouped(10, 60, noise=0.6)
         start = kmeans.seed_centres(vectors, 10, np.random.default_rng(0))
         found = kmeans.lloyd(vectors, start)
@@ -131,7 +132,7 @@ class TestPartition:
         assert again.inertia == pytest.approx(found.inertia, rel=2e-3)
 
     def test_stopping(self) -> None:
-        """An exception of the `note` callback ends the work; the steps that it is called with add up."""
+        """An exception of the `note` callback ends the work; the steps that it is called with add up to the total."""
         steps_noted: list[tuple[int, int]] = []
 
         def stop(done: int, total: int) -> None:
@@ -165,7 +166,7 @@ class TestRepetition:
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 120))
     def test_order_of_rows_does_not_matter(self, seed: int, count: int) -> None:
-        """Rows in another order get the same partition, bit for bit, even where there is nothing to find."""
+        """Rows in another order get the same partition, bit for bit, even without structure."""
         vectors = any_rows(seed, count, 5)
         if not has_vector(vectors).any():
             return
@@ -177,7 +178,7 @@ class TestRepetition:
             assert (getattr(one, name)[turned] == getattr(other, name)).all()
 
     def test_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Above the limit mini-batches find the groups too, and repeat themselves bit for bit."""
+        """Above the limit of rows mini-batches find the groups too, and are reproducible bit for bit."""
         monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
@@ -187,7 +188,7 @@ class TestRepetition:
         assert bits(found) == bits(cluster(vectors, 6, 1, cut=None))
 
     def test_mini_batches_use_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A group too rare for the sample still pulls the centre that is nearest to it."""
+        """A group too rare for the sample still moves the centre that is nearest to it."""
         monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
@@ -200,7 +201,7 @@ class TestRepetition:
 
 class TestOutliers:
     def test_odd_rows_are_marked(self) -> None:
-        """Rows that are like no group are outliers, the groups stay whole, and `cut=None` marks none."""
+        """Rows unlike every group are outliers and the groups stay whole; `cut=None` marks none."""
         vectors, _ = grouped(6, 60, dimensions=32, noise=0.05)
         odd = unit_rows(np.random.default_rng(3).standard_normal((4, 32)))
         mixed = np.concatenate([vectors, odd])
@@ -211,7 +212,7 @@ class TestOutliers:
         assert (cluster(mixed, 6, cut=None).labels >= 0).all()
 
     def test_limits_are_robust(self) -> None:
-        """Outliers do not move the limit from which they are outliers."""
+        """Outliers do not move the limit above which a row is an outlier."""
         labels = np.zeros(100, dtype=np.int32)
         distances = np.linspace(0.1, 0.2, 100, dtype=np.float32)
         before = outlier_limits(distances, labels, 1)
@@ -219,14 +220,14 @@ class TestOutliers:
         assert outlier_limits(distances, labels, 1) == pytest.approx(before, rel=0.15)
 
     def test_few_members_borrow_from_all(self) -> None:
-        """A cluster of equal texts does not reject a slightly different one if other clusters are wide."""
+        """In a cluster of equal texts a slightly different one is no outlier if the other clusters are wide."""
         distances = np.concatenate([np.zeros(3), np.linspace(0.2, 0.4, 300)]).astype(np.float32)
         labels = np.repeat(np.array([0, 1], dtype=np.int32), [3, 300])
         narrow, wide = outlier_limits(distances, labels, 2)
         assert 0.2 < narrow < wide
 
     def test_a_cluster_of_one_is_none(self) -> None:
-        """With more clusters than groups a lone odd row is no cluster of its own."""
+        """With more clusters than groups, a single odd row does not become a cluster."""
         vectors, _ = grouped(4, 50, noise=0.05)
         odd = unit_rows(-vectors[:1])
         found = cluster(np.concatenate([vectors, odd]), 8)
@@ -250,14 +251,14 @@ class TestSplit:
         assert all((a == b).all() for a, b in zip(found, again, strict=True))
 
     def test_two_groups_in_one(self) -> None:
-        """Two goals that were put together come apart."""
+        """A split separates two goals that were put together."""
         vectors, truth = grouped(5, 30)
         members = np.flatnonzero(truth < 2)
         parts = split(vectors, members, 2)
         assert [set(truth[part]) for part in parts] in ([{0}, {1}], [{1}, {0}])
 
     def test_cannot_be_told_apart(self) -> None:
-        """Equal rows stay one part."""
+        """Equal rows are not split."""
         vectors = np.tile(unit_rows([[1, 0]]), (6, 1))
         assert [part.tolist() for part in split(vectors, np.arange(6), 3)] == [list(range(6))]
 
@@ -277,7 +278,7 @@ class TestProposedNumber:
     @given(st.integers(0, 10**6), st.integers(5, 60), st.integers(2, 6))
     @example(6, 5, 6)
     def test_silhouette(self, seed: int, count: int, k: int) -> None:
-        """It is what scikit-learn computes from all pairs."""
+        """The silhouette equals what scikit-learn computes from all pairs."""
         rng = np.random.default_rng(seed)
         rows = unit_rows(rng.standard_normal((count, 4)))
         labels = rng.integers(k, size=count).astype(np.int32)
@@ -291,14 +292,16 @@ class TestProposedNumber:
             assert silhouette(rows, labels) == pytest.approx(expected, abs=1e-4)
 
     def test_groups_are_overestimated(self) -> None:
-        """The best of what was tried is near the number of groups, the proposal above it, and not by much."""
+        """The number with the best silhouette is near the true number of groups; the proposal is between the true
+        number and about its double.
+        """
         for groups in (4, 10, 16):
             found = propose_k(grouped(groups, 60, dimensions=24)[0])
             assert groups / 1.3 <= found.best <= groups * 1.3
             assert groups <= found.k <= max(2 * groups, math.isqrt(60 * groups))
 
     def test_repeats_itself(self) -> None:
-        """The same rows in another order have the same proposal, with the figures it rests on."""
+        """The same rows in another order give the same proposal with the same figures."""
         vectors, _ = grouped(noise=0.3)
         found = propose_k(vectors, 2)
         assert found == propose_k(vectors[::-1], 2)
@@ -308,16 +311,16 @@ class TestProposedNumber:
 
     @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
     def test_few(self, count: int) -> None:
-        """A handful of conversations has a number of clusters too."""
+        """A handful of conversations also gets a proposed number of clusters."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
         assert 1 <= propose_k(vectors).k <= count
 
     def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of many rows a sample is enough."""
+        """For many rows the number is proposed from a sample."""
         monkeypatch.setattr(proposing_k, "SAMPLE", 200)
         assert propose_k(grouped(6, 200)[0]).k >= 6
 
     def test_nothing(self) -> None:
-        """Without a vector there is no number."""
+        """Without vectors no number is proposed."""
         with pytest.raises(UsageError, match="vector"):
             propose_k(np.zeros((3, 2), np.float32))

@@ -1,4 +1,4 @@
-"""Granularity: the scaled similarity of groups, and the threshold that is found from the vectors alone."""
+"""Granularity: the scaled similarity of groups, and the merge threshold that is found from the vectors alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
 def tree(
     goals: int, kinds: int, each: int, *, apart: float, seed: int = 0
 ) -> tuple[Vectors, Numbers]:
-    """Rows in kinds of goals: `apart` is how far kinds of one goal lie from each other, 1 as far as goals do."""
+    """Rows of goals that consist of several kinds; `apart` is the distance between kinds of one goal, as a share of
+    that between goals.
+    """
     rng = np.random.default_rng(seed)
     axes = np.linalg.qr(rng.standard_normal((64, 64)))[0]
     centres = [
@@ -33,7 +35,7 @@ def tree(
 
 class TestThreshold:
     def test_finds_goals(self) -> None:
-        """Clusters that overestimate the goals are merged to the goals, whether these are narrow or broad."""
+        """Clusters that overestimate the number of goals are merged into the goals, whether these are narrow or broad."""
         for kinds, apart in ((1, 0.0), (4, 0.4)):
             vectors, gold = tree(6, kinds, 120 // kinds, apart=apart)
             clusters = cluster(vectors, 24, 0)
@@ -50,8 +52,9 @@ class TestThreshold:
             assert near[~same].max() < found.threshold
 
     def test_one_far_handful(self) -> None:
-        """A few rows that are far from all others do not make all other rows one goal, however stable that partition
-        is."""
+        """A few rows far from all others do not make all other rows one goal, although that partition is the most
+        stable.
+        """
         vectors, _ = tree(6, 1, 40, apart=0.0)
         noise = 0.2 * np.random.default_rng(0).standard_normal(vectors.shape)
         rest = unit_rows(unit_rows(vectors + noise) + 1.2 * np.eye(64)[0])
@@ -65,7 +68,7 @@ class TestThreshold:
         assert granularity(vectors, labels, 3) == granularity(vectors, labels, 3)
 
     def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of many rows a sample is enough; outliers have no say."""
+        """Many rows are sampled, and outliers do not count."""
         vectors, _ = tree(4, 3, 100, apart=0.4)
         labels = cluster(vectors, 16, 0).labels
         monkeypatch.setattr(granularity_module, "SAMPLE", 300)
@@ -78,7 +81,7 @@ class TestThreshold:
 
     @pytest.mark.parametrize("count", [0, 1, 2, 5])
     def test_few(self, count: int) -> None:
-        """Where there is next to nothing to go by, the threshold is the default."""
+        """With almost no rows the threshold is the default."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
         labels = np.arange(count, dtype=np.int32)
         assert granularity(vectors, labels).threshold == DEFAULT
@@ -86,7 +89,7 @@ class TestThreshold:
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(20, 80), st.integers(1, 12), st.booleans())
     def test_any_rows(self, seed: int, count: int, k: int, equal: bool) -> None:
-        """Whatever the vectors, also all the same, the threshold is finite and leaves at least two groups of two."""
+        """For any vectors, also equal ones, the threshold is finite and leaves at least two groups of two."""
         rng = np.random.default_rng(seed)
         raw = np.ones((count, 6)) if equal else rng.standard_normal((count, 6))
         labels = rng.integers(k, size=count).astype(np.int32)
@@ -95,7 +98,7 @@ class TestThreshold:
         assert min(2, len(set(labels.tolist()))) <= found.groups <= k
 
     def test_stops(self) -> None:
-        """Telling of progress may stop the work."""
+        """An exception of the progress callback ends the work."""
         vectors, labels = tree(5, 1, 40, apart=0.0)
 
         def stop(_done: int, _total: int) -> None:
@@ -146,7 +149,7 @@ class TestFigures:
         arrays(np.int64, (30,), elements=st.integers(0, 4)),
     )
     def test_adjusted_rand(self, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> None:
-        """It is what scikit-learn computes from labels."""
+        """The adjusted Rand index equals what scikit-learn computes from labels."""
         table = np.zeros((5, 5))
         np.add.at(table, (a, b), 1)
         assert adjusted_rand(table) == pytest.approx(adjusted_rand_score(a, b))
@@ -154,8 +157,9 @@ class TestFigures:
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(3, 9))
     def test_the_consensus(self, seed: int, k: int) -> None:
-        """The partition that is taken agrees best with all of them by quality, as scikit-learn measures it from labels;
-        pairs of rows are counted as they are."""
+        """The chosen partition agrees best with all others, weighted by quality, as measured by scikit-learn; the pairs
+        within its clusters are counted exactly.
+        """
         rng = np.random.default_rng(seed)
         rows = unit_rows(rng.standard_normal((30, 4)))
         labels = np.concatenate([np.arange(k), rng.integers(k, size=30 - k)]).astype(np.int32)
@@ -178,11 +182,11 @@ class TestFigures:
         assert expected[at] == pytest.approx(max(expected))
 
     def test_no_quality(self) -> None:
-        """Where no partition is any good it stays at the finest."""
+        """Where every partition has no quality, the finest is chosen."""
         assert granularity_module._consensus(np.zeros(3), np.array([1.0, 2.0, 4.0]), 10.0) == 0
 
     def test_silhouettes(self) -> None:
-        """The silhouette of each partition on the way is what scikit-learn computes from all pairs of rows."""
+        """The silhouette of each partition of the hierarchy equals what scikit-learn computes from all pairs of rows."""
         rng = np.random.default_rng(4)
         rows = unit_rows(rng.standard_normal((40, 5)))
         labels = np.arange(40, dtype=np.int32) % 6

@@ -37,7 +37,7 @@ class TestMap:
         assert apart > 2 * spread
 
     def test_does_not_flip(self) -> None:
-        """The same rows in another order lie in the same places."""
+        """The same rows in another order have the same places on the map."""
         vectors, _ = grouped(noise=0.3)
         assert np.allclose(project2d(vectors)[::-1], project2d(vectors[::-1]), atol=1e-4)
 
@@ -51,7 +51,7 @@ class TestMap:
 
 class TestWords:
     def test_tell_apart(self) -> None:
-        """Each group of goals is named by words that only it has."""
+        """Each group of goals gets words that only it contains."""
         texts, kinds = wishes()
         names = sorted(set(kinds))
         labels = np.array([names.index(kind) for kind in kinds], dtype=np.int32)
@@ -61,7 +61,7 @@ class TestWords:
         assert set(found[names.index("weather")]) <= {"weather", "rain", "expected", "tomorrow"}
 
     def test_outliers_and_silence(self) -> None:
-        """Outliers are left out; a cluster that says nothing has no words; the shouting of one text does not count."""
+        """Outliers are left out; a cluster without words has none; a word repeated in one text counts once."""
         texts = ["refund " + "kettle " * 50, "refund please", "refund now", "", "what", "1 2"]
         labels = np.array([0, 0, 0, 1, -1, 1], dtype=np.int32)
         found = distinctive_words(texts, labels, 1)
@@ -70,7 +70,7 @@ class TestWords:
         assert distinctive_words([], np.zeros(0, np.int32)) == {}
 
     def test_large_clusters_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of a large cluster some texts are read, the same for the same seed."""
+        """Of a large cluster a sample of texts is read, the same for the same seed."""
         monkeypatch.setattr("engine.goals.questions.distinctive_words.TEXTS", 5)
         read: list[int] = []
 

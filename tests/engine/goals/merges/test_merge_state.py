@@ -1,4 +1,4 @@
-"""The merge desk as a pure function of decisions: always a partition, and back to where it was by undoing."""
+"""The state of the merge desk as a pure function of decisions: always a partition, and as before after an undo."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def decided(
 
 
 def after(*decisions: GoalDecision) -> MergeState:
-    """The desk after decisions."""
+    """The merge state after decisions."""
     return replay(base(), decisions)
 
 
 def groups_of(state: MergeState) -> dict[str | None, list[int]]:
-    """Members of all groups that stand, and under None the outliers."""
+    """Members of all present groups, and under None the outliers."""
     return {key: state.members(key).tolist() for key in [*state.current, None]}
 
 
@@ -67,7 +67,7 @@ def check_partition(state: MergeState) -> None:
 
 class TestMerging:
     def test_two_become_one(self) -> None:
-        """The new group is called after the decision, has the members of both, and both are known to have become it."""
+        """A merged group gets its id from the decision and the members of both; both former groups lead to it."""
         state = after(decided(40, "merge", "c1", "c2", name="both"))
         assert groups_of(state) == {
             "c0": [1, 2, 3, 4], "c3": [10], "d40": [5, 6, 7, 8, 9], None: [11, 12]
@@ -78,28 +78,28 @@ class TestMerging:
         assert state.members("c2").tolist() == [8, 9]
 
     def test_a_name_that_nobody_gave(self) -> None:
-        """It is that of the larger side, or of a pinned one, whose pin stays."""
+        """Without a label the merged group gets that of the larger side, or of a pinned side, and stays pinned."""
         assert after(decided(1, "merge", "c2", "c1")).groups["d1"].label == "label 1"
         state = after(decided(1, "pin", "c2"), decided(2, "merge", "c1", "c2"))
         assert state.groups["d2"].label == "label 2"
         assert state.groups["d2"].pinned
 
     def test_merged_groups_merge_on(self) -> None:
-        """What a group became is followed through any number of merges."""
+        """A former group is followed through any number of merges to the present one."""
         state = after(decided(1, "merge", "c0", "c1"), decided(2, "merge", "d1", "c2"))
         assert state.current_of("c0") == "d2"
         assert state.members("d2").tolist() == list(range(1, 10))
 
     @pytest.mark.parametrize("sides", [("c0", "c0"), ("c0",), ("c0", "c9"), ("c0", "d5")], ids=str)
     def test_what_cannot_be_merged(self, sides: tuple[str, ...]) -> None:
-        """A merge with one group, or with a former one, is refused and the state is as it was."""
+        """A merge of a group with itself, or with a former group, is refused and leaves the state unchanged."""
         state = base()
         with pytest.raises(UsageError):
             state.apply(decided(1, "merge", *sides))
         assert groups_of(state) == groups_of(base())
 
     def test_a_group_that_was_merged_away(self) -> None:
-        """The error names the group that it became."""
+        """The error about a former group names the group that it became."""
         with pytest.raises(UsageError, match="became “both”"):
             after(
                 decided(1, "merge", "c0", "c1", name="both"), decided(2, "rename", "c0", name="x")
@@ -108,7 +108,7 @@ class TestMerging:
     @pytest.mark.parametrize("author", ["auto", "llm"])
     @pytest.mark.parametrize("said", ["apart", "never", "pin"])
     def test_a_person_outranks_a_rule(self, author: Author, said: DecisionKind) -> None:
-        """A rule merges neither what a person refused nor what a person pinned; a person may still."""
+        """An automatic rule merges neither what a person refused nor what a person pinned; a person may."""
         sides = ("c0",) if said == "pin" else ("c0", "c1")
         state = after(decided(1, said, *sides))
         with pytest.raises(UsageError, match="A person"):
@@ -119,26 +119,26 @@ class TestMerging:
 
 class TestRefusing:
     def test_a_pair_kept_apart(self) -> None:
-        """It is no longer proposed, in either order; the other pairs are."""
+        """A refused pair is no longer proposed, in either order; other pairs are."""
         state = after(decided(1, "apart", "c2", "c0"))
         assert state.open_pairs() == [("c0", "c1"), ("c0", "c3"), ("c1", "c2"), ("c1", "c3"), ("c2", "c3")]  # fmt: skip
         assert state.decided("c0", "c2")
 
     def test_another_question(self) -> None:
-        """When one side becomes another group the pair is open again; unless it was refused for good."""
+        """A merge of one side opens a refused pair again, unless it was refused for good."""
         merge = decided(2, "merge", "c0", "c1")
         assert ("c2", "d2") in after(decided(1, "apart", "c0", "c2"), merge).open_pairs()
         assert ("c2", "d2") not in after(decided(1, "never", "c0", "c2"), merge).open_pairs()
 
     def test_never_is_inherited_by_parts(self) -> None:
-        """After a split neither part is proposed with the other side."""
+        """After a split neither part is proposed with a side that was refused for good."""
         state = after(decided(1, "never", "c0", "c2"), decided(2, "split", "c0", parts=[[1, 2]]))
         assert state.decided("d2", "c2")
         assert state.decided("d2.1", "c2")
         assert ("d2", "d2.1") in state.open_pairs()
 
     def test_saying_it_again(self) -> None:
-        """The same refusal twice is an error; a refusal may become one for good, but not the other way."""
+        """The same refusal twice is an error; a refusal can be made final, but a final one cannot be weakened."""
         state = after(decided(1, "apart", "c0", "c1"))
         with pytest.raises(UsageError, match="already"):
             state.apply(decided(2, "apart", "c1", "c0"))
@@ -147,7 +147,7 @@ class TestRefusing:
             state.apply(decided(3, "apart", "c0", "c1"))
 
     def test_a_pinned_group_is_not_proposed(self) -> None:
-        """Until it is unpinned; pinning twice is an error."""
+        """A pinned group is not proposed until it is unpinned; pinning it twice is an error."""
         pin = decided(1, "pin", "c3")
         assert not any("c3" in pair for pair in after(pin).open_pairs())
         assert any("c3" in pair for pair in after(pin, decided(2, "unpin", "c3")).open_pairs())
@@ -157,7 +157,7 @@ class TestRefusing:
 
 class TestSplitting:
     def test_parts_and_the_rest(self) -> None:
-        """The named parts and what they leave are groups; the split one became its largest part."""
+        """A split makes groups of the named parts and of the rest; the split group leads to its largest part."""
         state = after(decided(7, "split", "c0", parts=[[2], [4]]))
         assert groups_of(state) == {
             "c1": [5, 6, 7], "c2": [8, 9], "c3": [10], "d7": [2], "d7.1": [4], "d7.2": [1, 3],
@@ -172,7 +172,7 @@ class TestSplitting:
         ids=["all in one", "none", "twice", "of another group", "an empty part", "an outlier"],
     )
     def test_parts_that_are_none(self, parts: list[list[int]]) -> None:
-        """They are refused and the state is as it was."""
+        """Invalid parts of a split are refused and leave the state unchanged."""
         state = base()
         with pytest.raises(UsageError):
             state.apply(decided(1, "split", "c0", parts=parts))
@@ -181,7 +181,7 @@ class TestSplitting:
 
 class TestMoving:
     def test_between_groups_and_outliers(self) -> None:
-        """Conversations leave where they were; groups keep their ids and refusals."""
+        """A move takes conversations out of their group or the outliers; groups keep their ids and refusals."""
         state = after(
             decided(1, "never", "c0", "c1"),
             decided(2, "move", "c1", parts=[[1, 8, 11]]),
@@ -194,14 +194,14 @@ class TestMoving:
         assert state.touched == {"c0", "c1", "c2"}
 
     def test_a_group_cannot_be_emptied(self) -> None:
-        """A move of all members is refused, and so is one that moves none."""
+        """A move of all members of a group, or of no conversation, is refused."""
         with pytest.raises(UsageError, match="without members"):
             after(decided(1, "move", "c0", parts=[[8, 9]]))
         with pytest.raises(UsageError, match="there already"):
             after(decided(1, "move", "c0", parts=[[1, 2]]))
 
     def test_conversations_from_outside(self) -> None:
-        """Those that the clustering does not know are remembered as guests where they were put, and go along."""
+        """Conversations that the clustering does not contain are remembered with their group and follow its merges."""
         state = after(
             decided(1, "move", "c0", parts=[[99]]),
             decided(2, "split", "c1", parts=[[5, 98]]),
@@ -214,15 +214,16 @@ class TestMoving:
 
 class TestAsking:
     def test_the_order_of_sides(self) -> None:
-        """The larger is first; of equal ones the one with the lower conversation, however they are asked for."""
+        """The larger side comes first, of equal sides the one with the lower conversation id, whatever the order given."""
         state = base()
         assert [g.id for g in state.sides("c2", "c0")] == ["c0", "c2"]
         halves = after(decided(1, "split", "c0", parts=[[3, 4]]))
         assert [g.id for g in halves.sides("d1", "d1.1")] == ["d1.1", "d1"]
 
     def test_the_key_of_a_pair(self) -> None:
-        """It depends on the members alone: the same for other ids and in either order, another after a move, and as it
-        was when that is undone."""
+        """The key of a pair depends on the members alone: not on group ids or order; a move changes it, its undo
+        restores it.
+        """
         state = base()
         key = state.sides_key("c0", "c1")
         assert key == state.sides_key("c1", "c0")
@@ -232,14 +233,14 @@ class TestAsking:
         assert key != state.sides_key("c0", "c2")
 
     def test_everyone_with_a_number(self) -> None:
-        """Every conversation has the place of its group, outliers -1."""
+        """Every conversation has the index of its group in the given list, outliers -1."""
         ids, numbers = base().numbers(["c2", "c0", "c1", "c3"])
         assert ids.tolist() == EVERYONE
         assert numbers.tolist() == [1, 1, 1, 1, 2, 2, 2, 0, 0, 3, -1, -1]
 
 
 def test_in_words() -> None:
-    """Each kind of decision is described with the labels that its groups had then."""
+    """Each kind of decision is described with the labels that its groups had at the time."""
     state = after(decided(1, "rename", "c0", name="bills"))
     cases = (
         decided(2, "merge", "c0", "c1", name="pay"),
@@ -270,7 +271,7 @@ def test_in_words() -> None:
 
 @st.composite
 def acts(draw: st.DrawFn) -> list[tuple[DecisionKind, int, int, list[int]]]:
-    """Kinds with two places in the list of groups and some conversations, of which few make sense."""
+    """Random decisions: a kind, two indices into the list of groups, and conversations; few of them are valid."""
     kinds: list[DecisionKind] = [
         "merge", "apart", "never", "split", "move", "rename", "pin", "unpin",
     ]  # fmt: skip
@@ -282,7 +283,7 @@ def acts(draw: st.DrawFn) -> list[tuple[DecisionKind, int, int, list[int]]]:
 def tried(
     state: MergeState, number: int, act: tuple[DecisionKind, int, int, list[int]]
 ) -> GoalDecision:
-    """A decision on whatever groups stand at these places."""
+    """The decision of such a draw on the groups at these indices."""
     kind, first, second, some = act
     keys = list(state.current)
     a, b = keys[first % len(keys)], keys[second % len(keys)]
@@ -298,8 +299,9 @@ def tried(
 
 @given(acts())
 def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int]]]) -> None:
-    """After every decision, possible or not, everyone is in exactly one place; one that is refused changes nothing;
-    replaying those that stand gives the same; without any of them the clusters are as they were."""
+    """After any decisions, valid or not, everyone is in exactly one place; a refused one changes nothing; replaying the
+    others gives the same state, and replaying none the clusters.
+    """
     state = base()
     given_: list[GoalDecision] = []
     for number, act in enumerate(wanted, 1):
@@ -330,7 +332,7 @@ def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int
 
 @given(st.dictionaries(st.integers(0, 9), st.integers(1, 5), min_size=1), st.integers(0, 3))
 def test_any_clustering(sizes: dict[int, int], outside: int) -> None:
-    """A desk has every member of the clusters and every outlier, in id order."""
+    """The state of a clustering has every member and every outlier, in order of id."""
     ids = iter(range(1, 100))
     members = {number: [next(ids) for _ in range(size)] for number, size in sizes.items()}
     outliers = [next(ids) for _ in range(outside)]

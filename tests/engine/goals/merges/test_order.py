@@ -16,7 +16,7 @@ MODEL = refit(PRIOR, np.empty((0, 2)), [])
 def expected_error_removed(
     features: npt.NDArray[np.float64], masses: npt.NDArray[np.float64], at: int
 ) -> float:
-    """The same by its definition, pair by pair, from the covariance after one more answer."""
+    """The same quantity by its definition: pair by pair, from the covariance after one more answer."""
     x, covariance = design(features), np.array(MODEL.covariance)
     p = MODEL.probabilities(features)
     c = p * (1 - p)
@@ -29,7 +29,7 @@ def expected_error_removed(
 
 
 def test_teaches_by_definition() -> None:
-    """The closed form is the error that one more answer removes from all other pairs, and its own."""
+    """The closed form equals the expected error that one more answer removes, over all pairs."""
     random = np.random.default_rng(2)
     features, masses = random.normal(size=(7, 2)) * 2, random.random(7)
     found = expected_error_reduction(MODEL, features, masses)
@@ -37,7 +37,7 @@ def test_teaches_by_definition() -> None:
 
 
 def test_what_teaches() -> None:
-    """Of equally heavy pairs an unsure one comes before a sure one, then that with more like it."""
+    """Of pairs of equal weight an uncertain one comes before a certain one, and a heavier one before a lighter one."""
     ones = np.ones(2)
     assert ranked("informative", MODEL, np.array([[5.0, 0.0], [0.1, 0.0]]), ones, ones) == [1, 0]
     features = np.array([[0.0, 3.0], [0.0, -3.0], [0.0, -3.1], [0.0, -2.9], [4.0, 0.0]])
@@ -48,7 +48,7 @@ def test_what_teaches() -> None:
 
 
 def test_other_orders() -> None:
-    """By similarity and by probability the largest comes first; equals keep their order."""
+    """By similarity and by probability the largest comes first; ties keep their order."""
     features = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
     similarities = np.array([0.5, 0.1, 0.5])
     assert ranked("similarity", MODEL, features, similarities, np.ones(3)) == [0, 2, 1]

@@ -1,4 +1,4 @@
-"""Taking decisions over to another clustering by members."""
+"""Transfer of decisions to another clustering by members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ FIRST_NEW = 100
 def taken_over(
     decisions: Sequence[GoalDecision], new: MergeState, old: MergeState | None = None
 ) -> tuple[MergeState, list[GoalDecision], dict[int, str]]:
-    """The new desk after decisions on the old one were taken over, those decisions, and what found no place."""
+    """The new state after the transfer of decisions, the transferred decisions, and those that were lost with the
+    reason.
+    """
     state = new.copy()
     made: list[GoalDecision] = []
     carrying = transfer_decisions(replay(old or base(), decisions), decisions, state)
@@ -43,7 +45,9 @@ FINER = MergeState.of_clusters({0: [1, 2], 1: [3, 4, 12], 2: [5, 6, 7], 3: [8, 9
 
 class TestTheSameClusters:
     def test_everything_is_there_again(self) -> None:
-        """Merges with labels, refusals, names, pins and moves, under the new numbers, with what they come from."""
+        """Merges with labels, refusals, names, pins and moves are transferred under new ids, with the id of their
+        source.
+        """
         state, made, lost = taken_over(
             [
                 decided(1, "merge", "c0", "c1", name="both"),
@@ -67,7 +71,7 @@ class TestTheSameClusters:
         assert lost == {}
 
     def test_a_chain_of_merges(self) -> None:
-        """Three that were merged one by one are one again, called as the last merge called them."""
+        """Three groups that were merged one by one are one group again, with the label of the last merge."""
         merges = [decided(1, "merge", "c0", "c1", name="a"), decided(2, "merge", "d1", "c2", name="b")]  # fmt: skip
         state, _, lost = taken_over(merges, SAME)
         ((key, members),) = [(k, m) for k, m in groups_of(state).items() if k and k[0] == "d"]
@@ -76,7 +80,9 @@ class TestTheSameClusters:
         assert lost == {}
 
     def test_what_rules_decided(self) -> None:
-        """It is not taken over, but what a person merged before a rule went on is."""
+        """Decisions of rules and models are not transferred; a person's merge is, although a rule merged its result
+        further.
+        """
         state, made, lost = taken_over(
             [
                 decided(1, "merge", "c0", "c1", name="person"),
@@ -91,7 +97,9 @@ class TestTheSameClusters:
         assert lost == {}
 
     def test_a_refusal_of_what_was_merged_since(self) -> None:
-        """One for now ended with the merge and is not taken over, one for good is, for the group its members are in."""
+        """A refusal of a group that was merged since is not transferred; a final one is, to the group that has its
+        members.
+        """
         state, _, _ = taken_over(
             [
                 decided(1, "apart", "c0", "c3"),
@@ -106,7 +114,7 @@ class TestTheSameClusters:
 
 class TestOtherClusters:
     def test_a_refusal_holds_for_every_part(self) -> None:
-        """Where a side lies in several groups now, none of them is proposed with the other side."""
+        """Where a side is in several groups now, none of them is proposed with the other side."""
         state, _, lost = taken_over([decided(1, "apart", "c0", "c1")], FINER)
         assert state.decided("c0", "c2")
         assert state.decided("c1", "c2")
@@ -114,17 +122,21 @@ class TestOtherClusters:
         assert lost == {}
 
     def test_both_sides_in_one(self) -> None:
-        """A refusal of what is one group now is kept for a later clustering."""
+        """A refusal whose sides are in one group now is kept for a later clustering."""
         new = MergeState.of_clusters({0: [1, 2, 3, 4], 1: [5, 6, 7], 2: [8, 9, 10]})
         assert taken_over([decided(1, "never", "c2", "c3")], new)[1:] == ([], {1: TOGETHER})
 
     def test_a_side_without_a_place(self) -> None:
-        """So is one of a side that lies here and there, never more than half of it, among others."""
+        """A refusal with a side that is spread over groups, none with more than half of it, is kept for a later
+        clustering.
+        """
         new = MergeState.of_clusters({0: [1, 5, 6], 1: [2, 7, 8], 2: [3, 9, 10], 3: [4, 11, 12]})
         assert taken_over([decided(1, "never", "c0", "c1")], new)[1:] == ([], {1: SPREAD})
 
     def test_a_name_goes_home(self) -> None:
-        """To the group with most of its members; where none has more than half it is kept for later."""
+        """A label goes to the group with more than half of the members; where none has, it is kept for a later
+        clustering.
+        """
         names = [decided(1, "rename", "c1", name="one"), decided(2, "rename", "c0", name="zero")]
         state, _, lost = taken_over(names, FINER)
         assert state.groups["c2"].label == "one"
@@ -132,21 +144,23 @@ class TestOtherClusters:
         assert lost == {2: SPREAD}
 
     def test_a_merge_of_parts(self) -> None:
-        """Every group that lies in the merged one is part of it again."""
+        """Every group inside the merged one becomes part of it again."""
         state, _, lost = taken_over([decided(1, "merge", "c0", "c1", name="both")], FINER)
         (merged,) = [ids for key, ids in groups_of(state).items() if key and len(ids) > 3]
         assert merged == [1, 2, 3, 4, 5, 6, 7, 12]
         assert lost == {}
 
     def test_a_merge_that_the_clusters_made(self) -> None:
-        """Where the new clustering has both sides in one group that group gets the label."""
+        """Where the new clustering has both sides in one cluster, that group gets the label."""
         new = MergeState.of_clusters({0: [1, 2, 3, 4, 5, 6, 7], 1: [8, 9, 10]})
         state, made, _ = taken_over([decided(1, "merge", "c0", "c1", name="both")], new)
         assert [decision.kind for decision in made] == ["rename"]
         assert state.groups["c0"].label == "both"
 
     def test_a_split(self) -> None:
-        """It needs nothing where its parts lie apart, and waits where they lie in one group."""
+        """A split is not needed where its parts are in different groups, and kept for a later clustering where they are
+        in one.
+        """
         split = [decided(1, "split", "c0", parts=[[1, 2]])]
         assert taken_over(split, FINER)[1:] == ([], {})
         assert taken_over(split, SAME)[1:] == ([], {1: PARTS_TOGETHER})
@@ -162,8 +176,9 @@ class TestOtherClusters:
 def test_any_decisions_on_any_clustering(
     wanted: list[tuple[str, int, int, list[int]]], numbers: list[int]
 ) -> None:
-    """Taking over never fails and loses nobody; a refusal for good that is not listed as lost is in force between two
-    groups that hold members of its sides."""
+    """A transfer never fails and loses no conversation; a final refusal is either lost with a reason or in force
+    between groups with members of its sides.
+    """
     old = base()
     given_: list[GoalDecision] = []
     for number, act in enumerate(wanted, 1):

@@ -15,7 +15,9 @@ PROMPT = parse_prompt("relabel", prompt_text("relabel"))
 
 
 def test_reuse() -> None:
-    """A label that was used before, written a little differently, is that label; the model is offered those before."""
+    """A label that repeats a former one in a slightly different spelling becomes the former one; the prompt offers the
+    former labels.
+    """
     asker = ToyAsker([" Book a flight", " Check weather", ' "book a Flight."', " ..."])
     labels = list(label_in_order(asker, PROMPT, ["a", "b", "c", "d"]))
     assert labels == ["Book a flight", "Check weather", "Book a flight", UNNAMED]
@@ -25,7 +27,7 @@ def test_reuse() -> None:
 
 
 def test_order_matters() -> None:
-    """It labels one after the other, so it can be stopped and has the labels up to there."""
+    """Texts are labelled one after the other, so a stopped run has the labels up to there."""
     asker = ToyAsker(["x", "y"])
     run = label_in_order(asker, PROMPT, ["a", "b", "c"])
     assert [next(run), next(run)] == ["x", "y"]
@@ -33,7 +35,7 @@ def test_order_matters() -> None:
 
 
 def test_going_on() -> None:
-    """From the labels of the first texts it goes on as if it had not stopped."""
+    """A resumed run gives the labels of an uninterrupted one."""
     replies = ["x", "y", " X", "...", "z"]
     whole = ToyAsker(list(replies))
     labels = list(label_in_order(whole, PROMPT, ["a", "b", "c", "d", "e"]))
@@ -43,7 +45,7 @@ def test_going_on() -> None:
 
 
 def test_bounded() -> None:
-    """However many labels there are, the question names the last used ones only."""
+    """However many labels there are, the prompt contains the last used ones only."""
     body = question_body([f"label {n}" for n in range(500)], "text")
     assert body.count("\n- label") == MOST_LABELS
     assert "- label 499" in body

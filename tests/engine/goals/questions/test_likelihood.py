@@ -19,7 +19,7 @@ MIXED = {"a": ["x y"], "b": ["x y"], "c": ["x y"]}
 
 
 def test_value() -> None:
-    """It is the mean over both ways of the gain in log-probability a token."""
+    """The ratio is the mean over both directions of the gain in log-probability per token."""
     asker = ToyAsker()
     after_mixed = read_mixed(asker, MIXED, TEXTS)
     [ratio] = likelihood_ratios(asker, [("a", "b")], TEXTS, after_mixed)
@@ -28,7 +28,7 @@ def test_value() -> None:
 
 
 def test_likeness_shows() -> None:
-    """Lists that share words have a larger ratio than lists that share none, and order does not matter."""
+    """Lists that share words have a larger ratio than lists that share none, in either order."""
     asker = ToyAsker()
     after_mixed = read_mixed(asker, MIXED, TEXTS)
     pairs = [("a", "b"), ("b", "a"), ("a", "c")]
@@ -39,7 +39,7 @@ def test_likeness_shows() -> None:
 
 
 def test_each_text_on_its_own() -> None:
-    """Each text is read right after the list, so one way costs as many readings as there are texts."""
+    """Each text is scored right after the list, so a direction costs one scoring for each text."""
     asker = ToyAsker()
     texts = {"a": ["one", "two", "three"], "b": ["four"]}
     after_mixed = read_mixed(asker, {"a": ["x"], "b": ["x"]}, texts)
@@ -53,5 +53,5 @@ def test_each_text_on_its_own() -> None:
 
 
 def test_no_pairs() -> None:
-    """Nothing asked is nothing read."""
+    """Without pairs the model is not called."""
     assert likelihood_ratios(ToyAsker(), [], {}, {}) == []

@@ -1,4 +1,4 @@
-"""The text that the model reads for each question, and the parsing of its replies."""
+"""The prompt of each question about goals, and the parsing of its replies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REASON = parse_prompt("merge-reason", prompt_text("merge-reason"))
 
 class TestSummary:
     def test_a_goal(self) -> None:
-        """A reply becomes one sentence with the beginning that the prompt wrote for it."""
+        """A reply becomes one sentence that begins with the opening words of the prompt."""
         reply = " book a table  for two. The assistant then"
         assert read_summary(SUMMARY, reply, cut=False) == (
             "The user wants to book a table for two.",
@@ -52,7 +52,7 @@ class TestSummary:
         ],
     )
     def test_no_goal(self, reply: str, why: str) -> None:
-        """An empty reply or a refusal is kept as a reason and never as a goal; what follows a goal does not undo it."""
+        """An empty reply or a refusal gives a reason and no goal; text after a goal does not undo it."""
         text, reason = read_summary(SUMMARY, reply, cut=False)
         if why == "x":
             assert (text, reason) == ("The user wants to know.", None)
@@ -68,7 +68,7 @@ class TestSummary:
         assert read_summary(SUMMARY, " find it. And", cut=True)[0].endswith("find it.")
 
     def test_context(self) -> None:
-        """The context paragraph of a project stands before the prompt; an empty one changes nothing."""
+        """A project's context paragraph comes before the prompt; an empty one changes nothing."""
         assert with_context(SUMMARY, " \n") == SUMMARY
         before = with_context(SUMMARY, "You will see insurance chats. ").before
         assert before == f"You will see insurance chats.\n\n{SUMMARY.before}"
@@ -83,7 +83,7 @@ class TestBodies:
         assert len(short.splitlines()) <= 1
 
     def test_both_ends_stay(self) -> None:
-        """A long message keeps how it begins and how it ends, wherever the goal stands."""
+        """A long message keeps its beginning and its end."""
         short = clipped("begin " + "filler " * 5000 + "end", 100)
         assert short.startswith("begin")
         assert short.endswith("end")
@@ -108,20 +108,20 @@ class TestBodies:
 class TestChoose:
     @given(st.lists(st.integers(0, 10**9), unique=True), st.integers(0, 20), st.integers(0, 9))
     def test_draws(self, members: list[int], number: int, seed: int) -> None:
-        """A draw has as many different members as it can, the same for the same members in any order."""
+        """A sample has as many different members as possible, and is the same for members in any order."""
         drawn = choose(members, number, seed)
         assert len(drawn) == len(set(drawn)) == min(number, len(members))
         assert set(drawn) <= set(members)
         assert choose(members[::-1], number, seed) == drawn
 
     def test_seed(self) -> None:
-        """Another seed draws others."""
+        """Another seed gives another sample."""
         assert choose(range(100), 10, 0) != choose(range(100), 10, 1)
 
 
 class TestNames:
     def test_label_and_sentence(self) -> None:
-        """A constrained reply gives label and sentence, the label without marks around it."""
+        """A constrained reply gives label and sentence; quotes around the label are removed."""
         named = read_label(' "book a train."\nSentence: The user wants to travel.', ["train"])
         assert (named.label, named.description, named.reason) == (
             "Book a train",
@@ -143,17 +143,17 @@ class TestNames:
         assert read_label(f" {label}\nSentence: ", ["train", "seat"]).label == "train, seat"
 
     def test_openings_and_loose_ends(self) -> None:
-        """What a small model writes before a label, and words that nothing follows, are not part of the label."""
+        """Openings such as `Task 1:`, and trailing words such as `to`, are removed from a label."""
         reply = " Task 1: Find a movie to\nSentence: The user wants to watch."
         assert read_label(reply, []).label == "Find a movie"
         assert read_label(" Question: To the", ["word"]).label == "word"
 
     def test_long_label(self) -> None:
-        """A label that rambles is cut to a few words."""
+        """A long label is cut to a few words."""
         assert len(read_label(" a b c d e f g h i", []).label.split()) == LABEL_WORDS
 
     def test_reason(self) -> None:
-        """The reason keeps its beginning; label and sentence of the merged group are read from behind it."""
+        """The beginning of the reason is kept; label and sentence of the merged group are parsed from what follows it."""
         reply = " find a room.\nLabel: Hotel rooms\nSentence: The user wants to find a room."
         named = read_reason(REASON, reply)
         assert named.reason == "In both groups the user wants to find a room."
@@ -164,7 +164,7 @@ class TestNames:
 
     @given(st.text())
     def test_any_reply(self, reply: str) -> None:
-        """No reply breaks the reading of it."""
+        """Any reply is parsed without an exception."""
         assert read_label(reply, ["word"]).label
         read_reason(REASON, reply)
         text, reason = read_summary(SUMMARY, reply, cut=False)
@@ -173,7 +173,7 @@ class TestNames:
 
 class TestMerge:
     def test_both_orders(self) -> None:
-        """Every pair is asked as given and the other way round, and its answers come back in its place."""
+        """Every pair is asked about in both orders, and its answers are returned at its index."""
         asker = ToyAsker()
         questions = [
             MergeQuestion(("Yes Yes Yes",), ("b",), ("c",)),
@@ -190,13 +190,13 @@ class TestMerge:
         assert found[1] == pytest.approx((1 / 4, 1 / 4))
 
     def test_yes_probability(self) -> None:
-        """The probability of yes is relative to that of no only, whatever other replies are probable."""
+        """The probability of yes is relative to yes and no only, whatever other replies are probable."""
         assert yes_probability(LogProb(-3.0, 1), LogProb(-3.0, 1)) == 0.5
         assert yes_probability(LogProb(-2.0, 1), LogProb(-2000.0, 1)) == 1.0
         assert yes_probability(LogProb(-2000.0, 1), LogProb(-1.0, 1)) < 1e-300
 
     def test_said_yes(self) -> None:
-        """The answer is the mean over both orders; a tie is no yes, and None stays None."""
+        """The model's answer is the mean over both orders; a tie is no, and None stays None."""
         assert model_says_yes(0.9, 0.3) is True
         assert model_says_yes(0.6, 0.3) is False
         assert model_says_yes(0.5, 0.5) is False

@@ -1,4 +1,4 @@
-"""Requests to an endpoint that is busy, broken, slow or gone, against a real server on this machine."""
+"""Requests to an endpoint that is busy, broken, slow or unreachable, against a real server on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAFETY = 30.0
 
 
 class Waits(list[float]):
-    """Waits that were asked for, in seconds; none is waited."""
+    """Records the seconds that the client wants to wait, without waiting."""
 
     async def note(self, seconds: float) -> None:
         self.append(seconds)
@@ -44,7 +44,7 @@ class TestOneEndpoint:
         "fault", [says(429, "slowly"), says(503, "busy"), says(500, "oh"), hangs_up]
     )
     def test_again(self, peer: ToyPeer, fault: Fault) -> None:
-        """Who is busy, broken for a moment or cut off is asked again, each time after a longer wait."""
+        """A request that meets a busy, failing or disconnecting server is repeated, each time after a longer wait."""
         waits = Waits()
         peer.faults = [fault, fault]
         answer = asker(peer, waits).once("completions", BODY)
@@ -54,14 +54,14 @@ class TestOneEndpoint:
 
     @pytest.mark.parametrize(("said", "waited"), [("3", 3.0), ("100000", LONGEST_WAIT)])
     def test_retry_after(self, peer: ToyPeer, said: str, waited: float) -> None:
-        """The server says how long, within bounds."""
+        """The client waits as long as the server asks, within bounds."""
         waits = Waits()
         peer.faults = [says(429, "slowly", Retry_After=said)]
         asker(peer, waits).once("completions", BODY)
         assert waits == [waited]
 
     def test_used_up_quota(self, peer: ToyPeer) -> None:
-        """An answer that says that no request is left is waited upon before the next one."""
+        """After an answer whose headers leave no request, the client waits before the next one."""
         waits = Waits()
         answer = peer.post("/v1/completions", BODY)[1]
         headers = {"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "1m2s"}
@@ -70,7 +70,9 @@ class TestOneEndpoint:
         assert waits == [LONGEST_WAIT]
 
     def test_busy_for_good(self, peer: ToyPeer) -> None:
-        """After some attempts the endpoint is told to be away, with what it said, safe to show."""
+        """After some attempts an error says that the endpoint is unavailable, with the server's message made safe to
+        show.
+        """
         waits = Waits()
         peer.faults = [says(503, b"out of \x1b[31mmemory")] * ATTEMPTS
         with pytest.raises(EndpointAway, match=r"503 .out of ␛"):
@@ -79,7 +81,7 @@ class TestOneEndpoint:
 
     @pytest.mark.parametrize("code", [400, 413, 422])
     def test_about_the_request(self, peer: ToyPeer, code: int) -> None:
-        """A refusal that is about one request says so and is not tried again."""
+        """A refusal of one request is an error of that request and is not repeated."""
         peer.faults = [says(code, "too long")]
         with pytest.raises(RequestRefused, match=f"{code}.*too long"):
             asker(peer, Waits()).once("completions", BODY)
@@ -87,20 +89,20 @@ class TestOneEndpoint:
 
     @pytest.mark.parametrize("code", [401, 403, 404])
     def test_about_the_endpoint(self, peer: ToyPeer, code: int) -> None:
-        """Any other refusal means that the endpoint is of no use, and is not tried again."""
+        """Any other refusal means that the endpoint is unusable, and is not repeated."""
         peer.faults = [says(code, "no")]
         with pytest.raises(EndpointAway, match=str(code)):
             asker(peer, Waits()).once("completions", BODY)
         assert len(peer.completions) == 1
 
     def test_no_json(self, peer: ToyPeer) -> None:
-        """An answer that is not JSON comes from something else than such an endpoint."""
+        """An answer that is not JSON is an error: the URL is not such an endpoint."""
         peer.faults = [says(200, b"<html>")]
         with pytest.raises(EndpointAway, match="not JSON"):
             asker(peer, Waits()).once("completions", BODY)
 
     def test_slow(self, peer: ToyPeer) -> None:
-        """An answer that does not come within the time limit is asked for again."""
+        """A request without an answer within the time limit is repeated."""
         waits = Waits()
         peer.delay = 0.5
         with pytest.raises(EndpointAway, match="cannot be reached"):
@@ -108,7 +110,7 @@ class TestOneEndpoint:
         assert len(waits) == 1
 
     def test_the_key_is_not_repeated(self, peer: ToyPeer) -> None:
-        """A server that repeats the key in what it refuses does not bring it before anybody's eyes."""
+        """A key that the server repeats in an error is removed from the message."""
         peer.faults = [says(401, "wrong key canary-123")]
         with pytest.raises(EndpointAway) as caught:
             asker(peer, Waits(), key="canary-123").once("completions", BODY)
@@ -117,7 +119,7 @@ class TestOneEndpoint:
 
 
 class Kept(dict[str, str]):
-    """Replies that are kept in memory."""
+    """A reply cache in memory."""
 
     def put(self, key: str, value: str) -> None:
         self[key] = value
@@ -130,7 +132,7 @@ def fleet(*peers: ToyPeer, replies: Kept | None = None, prices: Prices | None = 
 
 
 def ask(made: Fleet, count: int = 1) -> list[Any]:
-    """Answers to different requests under way at once."""
+    """Sends different requests concurrently and returns the answers."""
     import asyncio
 
     async def work() -> list[Any]:
@@ -142,7 +144,7 @@ def ask(made: Fleet, count: int = 1) -> list[Any]:
 
 class TestSeveralEndpoints:
     def test_work_is_shared(self) -> None:
-        """Both endpoints answer, and together they give what one gives."""
+        """Two endpoints share the requests, and their answers together are those of one."""
         with running("vllm") as first, running("vllm") as second:
             first.delay = second.delay = 0.02
             together = ask(fleet(first, second), 24)
@@ -152,7 +154,7 @@ class TestSeveralEndpoints:
             assert together == ask(fleet(first), 24)
 
     def test_one_fails(self) -> None:
-        """An endpoint that is of no use is taken out and said so; what it was asked goes to the other."""
+        """An unusable endpoint is taken out with a notice; its requests go to the other."""
         with running("vllm") as first, running("vllm") as second:
             first.faults = [says(401, "no key")] * 50
             made = fleet(first, second)
@@ -163,7 +165,7 @@ class TestSeveralEndpoints:
         assert "401" in why
 
     def test_all_fail(self) -> None:
-        """When none is left, the error says of each why."""
+        """When no endpoint is left, the error has the reason for each."""
         with running("vllm") as first, running("vllm") as second:
             first.faults = [says(401, "no key")] * 50
             second.faults = [says(404, "no model")] * 50
@@ -171,7 +173,9 @@ class TestSeveralEndpoints:
                 ask(fleet(first, second), 12)
 
     def test_too_much_at_once(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each time an endpoint says that it is too much, its pace hears of it; it gets all requests in the end."""
+        """Each answer that the endpoint is overloaded reaches the endpoint's pace; all requests are answered in the
+        end.
+        """
         one = asker(peer, Waits())
         heard: list[int] = []
         refused = one.pace.refused
@@ -192,7 +196,7 @@ class TestSeveralEndpoints:
 
 class TestAccount:
     def test_tokens_and_cost(self, peer: ToyPeer) -> None:
-        """Tokens are those that the server counts, at the prices that a person gave."""
+        """Tokens are those that the server counts; the cost is at the prices that a person gave."""
         made = fleet(peer, prices=Prices(read=2.0, written=10.0))
         ask(made, 3)
         account = made.account
@@ -201,7 +205,7 @@ class TestAccount:
         assert account.cost == pytest.approx((24 * 2 + 6 * 10) / 1e6)
 
     def test_nothing_is_asked_twice(self, peer: ToyPeer) -> None:
-        """A reply that is kept costs no request, and is the same."""
+        """A cached reply costs no request, and is the same."""
         kept = Kept()
         first = ask(fleet(peer, replies=kept), 3)
         made = fleet(peer, replies=kept)
@@ -210,7 +214,7 @@ class TestAccount:
         assert (made.account.requests, made.account.cached) == (0, 3)
 
     def test_what_a_reply_is_kept_under(self, peer: ToyPeer) -> None:
-        """Another model behind the same URL is asked anew, and no key is in what is kept."""
+        """Another model behind the same URL is asked anew, and the cache contains no key."""
         kept = Kept()
         ask(fleet(peer, replies=kept))
         other = EndpointClient(parse_address(f"{peer.base}#other"), "canary-123")
@@ -221,7 +225,7 @@ class TestAccount:
 
 class TestCancelling:
     def test_without_waiting_for_the_server(self, peer: ToyPeer) -> None:
-        """Requests under way are given up while the server still works on them, not when it answers."""
+        """A cancel gives up requests in flight at once, without waiting for their answers."""
         peer.delay = 20.0
         made = fleet(peer)
         failures: list[BaseException] = []
@@ -242,7 +246,7 @@ class TestCancelling:
         assert peer.active
 
     def test_before_it_began(self, peer: ToyPeer) -> None:
-        """A cancel between two requests holds for the next one, until a run begins anew."""
+        """A cancel between two requests stops the next one; a new run can ask again."""
         made = fleet(peer)
         made.cancel()
         with pytest.raises(Cancelled):

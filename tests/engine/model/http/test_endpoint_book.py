@@ -1,4 +1,4 @@
-"""The list of endpoints: what is kept of each, which may share a run, and that no key is in it."""
+"""The endpoint list: what is stored of each endpoint, which may share a run, and that no key is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTIONS = LoadOptions()
 
 class TestAdding:
     def test_kept(self, tmp_path: Path) -> None:
-        """An endpoint is found again with what was said and probed, under the model's name by default."""
+        """An endpoint is found again with its settings and probe results, by default under the model's name."""
         with running("vllm") as peer:
             book = EndpointBook(tmp_path)
             added = book.add(peer.base, end_text=NAMES[END], prices=Prices(1, 2))
@@ -29,7 +29,7 @@ class TestAdding:
     def test_the_key_is_asked_for_and_not_kept(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The key is sent with every request and is in no file; only its variable's name is."""
+        """The key is sent with every request and is in no file; only the name of its environment variable is."""
         monkeypatch.setenv("TOY_KEY", "canary-456")
         with running("vllm") as peer:
             EndpointBook(tmp_path).add(peer.url, "toy", key_env="TOY_KEY")
@@ -38,7 +38,7 @@ class TestAdding:
         assert all(b"canary" not in path.read_bytes() for path in tmp_path.rglob("*"))
 
     def test_no_key(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A variable that is not set is told before anybody is asked."""
+        """An unset environment variable is an error before any request."""
         monkeypatch.delenv("TOY_KEY", raising=False)
         with running("vllm") as peer:
             with pytest.raises(UsageError, match="TOY_KEY holds no key"):
@@ -46,7 +46,7 @@ class TestAdding:
             assert not peer.requests
 
     def test_names(self, tmp_path: Path) -> None:
-        """A name stands for one URL; adding the same again probes it anew."""
+        """A name stands for one URL; adding the same endpoint again probes it anew."""
         with running("vllm") as first, running("bare") as second:
             book = EndpointBook(tmp_path)
             book.add(first.url, "one")
@@ -73,7 +73,7 @@ class TestSharing:
         return made
 
     def test_several_names(self, tmp_path: Path) -> None:
-        """Names with commas stand for endpoints that share a run; the order changes no result's key."""
+        """Names with commas between them are endpoints that share a run; their order changes no config hash."""
         with running("vllm") as first, running("vllm") as second:
             book = self.book(tmp_path, first, second)
         names = book.named("n0, n1")
@@ -87,14 +87,14 @@ class TestSharing:
         assert config_hash("complete", {}, alone.fingerprints) not in keys
 
     def test_others_do_not(self, tmp_path: Path) -> None:
-        """Endpoints that can do other things do not share a run, and it is said what differs."""
+        """Endpoints of different abilities cannot share a run, and the error names the difference."""
         with running("vllm") as first, running("llama-server") as second:
             book = self.book(tmp_path, first, second)
         with pytest.raises(UsageError, match=r"differ in .*echo"):
             book.runnable(("n0", "n1"), OPTIONS)
 
     def test_other_models_do_not(self, tmp_path: Path) -> None:
-        """Endpoints that serve another model do not share a run."""
+        """Endpoints that serve different models cannot share a run."""
         with running("vllm") as first, running("vllm") as second:
             book = self.book(tmp_path, first)
             book.add(f"{second.base}#other", "n1")
@@ -102,7 +102,7 @@ class TestSharing:
             book.runnable(("n0", "n1"), OPTIONS)
 
     def test_mixed_with_files(self, tmp_path: Path) -> None:
-        """A model of this machine cannot share a run with an endpoint; other names are none of the book's."""
+        """A model file cannot share a run with an endpoint; names that are no endpoints are left to the catalogue."""
         with running("vllm") as first:
             book = self.book(tmp_path, first)
         with pytest.raises(UsageError, match="'smollm2-135m' is no endpoint"):
@@ -111,7 +111,7 @@ class TestSharing:
         assert book.named(None) == ()
 
     def test_smaller_context(self, tmp_path: Path) -> None:
-        """Endpoints that share a run read what the one with the smallest context can."""
+        """Endpoints that share a run have the smallest of their contexts."""
         with running("vllm", context=900) as first, running("vllm") as second:
             book = self.book(tmp_path, first, second)
         assert book.can(("n0", "n1")).context == 900

@@ -1,4 +1,4 @@
-"""What a probe finds of servers in several manners, and what it does not take from their word."""
+"""What a probe finds out about servers of several kinds, and which of their claims it checks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def probed(manner: Manner, end_text: str = "") -> Capabilities:
 
 class TestWhatIsFound:
     def test_vllm(self) -> None:
-        """Token ids both ways, prompts' own probabilities, 20 of them; the end token is what a person says."""
+        """vLLM: token ids in both directions, log-probabilities of the prompt, the 20 best; the end token is given by a
+        person.
+        """
         found = probed("vllm", NAMES[END])
         assert (found.ids, found.named, found.echo, found.forced) == (True, True, True, False)
         assert (found.top, found.chat_top, found.tokens, found.template) == (20, 20, "vllm", "vllm")
@@ -44,7 +46,7 @@ class TestWhatIsFound:
         assert (found.end_token, found.controls, found.embeddings) == (END, True, False)
 
     def test_llama_server(self) -> None:
-        """It says what its end token is and how much it does at once, and can be made to write."""
+        """llama-server reports its end token and its number of slots, and accepts a forced continuation."""
         found = probed("llama-server")
         assert (found.ids, found.named, found.echo, found.forced) == (True, True, False, True)
         assert (found.tokens, found.template, found.prefill) == (
@@ -57,24 +59,25 @@ class TestWhatIsFound:
         assert found.top == 259
 
     def test_llama_cpp_python(self) -> None:
-        """Texts only. The probabilities that it gives for a prompt's own tokens are those of other positions, which is
-        found out, so they are not used."""
+        """llama-cpp-python: texts only; its log-probabilities of prompt tokens are shifted by a position, which the
+        probe detects, so they are not used.
+        """
         found = probed("llama-cpp-python", NAMES[END])
         assert (found.ids, found.named, found.echo, found.forced) == (False, False, False, True)
         assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
 
     def test_messages_only(self) -> None:
-        """A server of messages gives lists of 20 and nothing raw."""
+        """A chat-only server gives the 20 best tokens and no raw completions."""
         found = probed("chat")
         assert (found.completions, found.top, found.chat, found.chat_top) == (False, 0, True, 20)
 
     def test_no_log_probabilities(self) -> None:
-        """A server that ignores the wish for log-probabilities has none."""
+        """A server that ignores the request for log-probabilities has none."""
         found = probed("bare")
         assert (found.completions, found.top, found.chat_top, found.echo) == (True, 0, 0, False)
 
     def test_round_trip(self) -> None:
-        """What was found is kept as JSON; what an older program did not know has its default."""
+        """Probe results are stored as JSON; fields that an older program did not write have their defaults."""
         found = probed("vllm")
         assert Capabilities.from_params(found.as_params()) == found
         older = {**found.as_params(), "unheard_of": 1}
@@ -82,7 +85,7 @@ class TestWhatIsFound:
         assert Capabilities.from_params(older) == found
 
     def test_config_hash(self) -> None:
-        """How much an endpoint does at once changes no result, so it is not decisive; its list's length is."""
+        """The number of concurrent requests is not part of the config hash; the length of the top list is."""
         found = probed("vllm")
         assert replace(found, parallel=9, noise=0.5).decisive == found.decisive
         assert replace(found, top=5).decisive != found.decisive
@@ -113,13 +116,13 @@ class TestWhatIsEnough:
         ],
     )
     def test_each_server(self, manner: Manner, enough: list[int]) -> None:
-        """Each kind of work states what it needs, and each manner of server has what it has."""
+        """Each kind of work states what it needs, and each kind of server what it has."""
         assert self.reasons(probed(manner, NAMES[END])) == [bool(one) for one in enough]
 
 
 @contextmanager
 def silent() -> Iterator[str]:
-    """The URL of an endpoint that was there a moment ago."""
+    """The URL of an endpoint that was just closed."""
     with running("vllm") as peer:
         url = peer.url
     yield url
@@ -127,7 +130,7 @@ def silent() -> Iterator[str]:
 
 class TestTrouble:
     def test_nobody_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """An endpoint that is away is told as such."""
+        """An unreachable endpoint is an error that says so."""
         monkeypatch.setattr("engine.model.http.retry_waits.FIRST_WAIT", 0.001)
         with silent() as url, pytest.raises(ModelError, match="cannot be reached"):
             probe(parse_address(url))
