@@ -52,7 +52,9 @@ class TestByHand:
         assert (found.same.part, found.same.of) == (35, 50)
 
     def test_kappa_without_a_choice(self) -> None:
-        """Kappa is None where only one answer was ever given, and without pairs the share of equal answers is None too."""
+        """Kappa is None where only one answer was ever given, and without pairs the share of equal answers is
+        None too.
+        """
         assert agreement([("y", "y")] * 4).kappa is None
         assert agreement([]).same is None
 
@@ -201,7 +203,9 @@ class TestCertainty:
 def test_every_figure_is_a_share(
     judged: list[tuple[float, bool]], others: list[float], at: float | None
 ) -> None:
-    """For any verdicts each estimate is in [0, 1] and inside its interval, and the best threshold is among the scores."""
+    """For any verdicts each estimate is in [0, 1] and inside its interval, and the best threshold is among the
+    scores.
+    """
     scores, truth = [p for p, _ in judged], [t for _, t in judged]
     found = calibrate(scores, truth, [*scores, *others], at)
     if found.best is not None:

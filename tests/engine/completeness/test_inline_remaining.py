@@ -1,4 +1,6 @@
-"""Remaining tasks that are generated after the decode that gave the scores, on a toy model whose every reply is known."""
+"""Remaining tasks that are generated after the decode that gave the scores, on a toy model whose every reply is
+known.
+"""
 
 from __future__ import annotations
 

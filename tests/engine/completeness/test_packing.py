@@ -23,7 +23,9 @@ def segment_lists(draw: st.DrawFn) -> list[Segment]:
 
 @given(segment_lists())
 def test_groups(segments: list[Segment]) -> None:
-    """Every segment is in one group; the members of a group share whole chunks that end before the first mark of each."""
+    """Every segment is in one group; the members of a group share whole chunks that end before the first mark
+    of each.
+    """
     groups = plan_groups(segments, CHUNK)
     assert sorted(i for group in groups for i in group.members) == list(range(len(segments)))
     for group in groups:
@@ -35,7 +37,9 @@ def test_groups(segments: list[Segment]) -> None:
 
 
 def test_a_shared_prompt_is_shared() -> None:
-    """Conversations under one system prompt are one group; a conversation with another prompt comes before them, alone."""
+    """Conversations under one system prompt are one group; a conversation with another prompt comes before
+    them, alone.
+    """
     prompt = [7, 7, 7, 7, 8, 8, 8, 8]
     segments = [
         Segment([*prompt, 1, 1], (10,)),

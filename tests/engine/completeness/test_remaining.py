@@ -39,7 +39,9 @@ class TestTidying:
         ],
     )
     def test_tasks(self, prompt: Prompt, reply: str, cut: bool, expected: str) -> None:
-        """Each line is one task; duplicates are dropped, and so is an unfinished last line unless it is the only one."""
+        """Each line is one task; duplicates are dropped, and so is an unfinished last line unless it is the
+        only one.
+        """
         assert remaining_tasks(prompt, reply, cut=cut) == (expected, None)
 
     @pytest.mark.parametrize("prompt", [SPOKEN, LISTED, LOGGED])

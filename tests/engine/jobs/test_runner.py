@@ -29,7 +29,9 @@ class Clock:
 
 
 class Counting:
-    """A stage that counts to `total` and commits each step with its run's counter; can wait, fail and be interrupted."""
+    """A stage that counts to `total` and commits each step with its run's counter; can wait, fail and be
+    interrupted.
+    """
 
     unit = "steps"
     fingerprints: Mapping[str, Any] = {"weights": "sha"}

@@ -35,7 +35,9 @@ def tree(
 
 class TestThreshold:
     def test_finds_goals(self) -> None:
-        """Clusters that overestimate the number of goals are merged into the goals, whether these are narrow or broad."""
+        """Clusters that overestimate the number of goals are merged into the goals, whether these are narrow or
+        broad.
+        """
         for kinds, apart in ((1, 0.0), (4, 0.4)):
             vectors, gold = tree(6, kinds, 120 // kinds, apart=apart)
             clusters = cluster(vectors, 24, 0)
@@ -186,7 +188,9 @@ class TestFigures:
         assert granularity_module._consensus(np.zeros(3), np.array([1.0, 2.0, 4.0]), 10.0) == 0
 
     def test_silhouettes(self) -> None:
-        """The silhouette of each partition of the hierarchy equals what scikit-learn computes from all pairs of rows."""
+        """The silhouette of each partition of the hierarchy equals what scikit-learn computes from all pairs of
+        rows.
+        """
         rng = np.random.default_rng(4)
         rows = unit_rows(rng.standard_normal((40, 5)))
         labels = np.arange(40, dtype=np.int32) % 6

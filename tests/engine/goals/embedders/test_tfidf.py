@@ -118,7 +118,9 @@ class TestRepetition:
         assert fitted().fingerprint in said.pop()
 
     def test_many_texts_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Above the limit the embedder is fitted on a random sample, the same for the same seed, and embeds all texts."""
+        """Above the limit the embedder is fitted on a random sample, the same for the same seed, and embeds all
+        texts.
+        """
         monkeypatch.setattr(tfidf, "FIT_TEXTS", 20)
         texts = wishes()[0]
         some = fitted()

@@ -214,7 +214,9 @@ class TestMoving:
 
 class TestAsking:
     def test_the_order_of_sides(self) -> None:
-        """The larger side comes first, of equal sides the one with the lower conversation id, whatever the order given."""
+        """The larger side comes first, of equal sides the one with the lower conversation id, whatever the
+        order given.
+        """
         state = base()
         assert [g.id for g in state.sides("c2", "c0")] == ["c0", "c2"]
         halves = after(decided(1, "split", "c0", parts=[[3, 4]]))

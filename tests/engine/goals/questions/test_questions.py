@@ -153,7 +153,9 @@ class TestNames:
         assert len(read_label(" a b c d e f g h i", []).label.split()) == LABEL_WORDS
 
     def test_reason(self) -> None:
-        """The beginning of the reason is kept; label and sentence of the merged group are parsed from what follows it."""
+        """The beginning of the reason is kept; label and sentence of the merged group are parsed from what
+        follows it.
+        """
         reply = " find a room.\nLabel: Hotel rooms\nSentence: The user wants to find a room."
         named = read_reason(REASON, reply)
         assert named.reason == "In both groups the user wants to find a room."
