@@ -20,12 +20,12 @@ from tests.engine.model.tiny import write_sliding
 
 class TestByFingerprint:
     def test_its_own_base(self, shipped: Path, tmp_path: Path) -> None:
-        """An adapter that carries the fingerprint of the base is taken."""
+        """An adapter with the fingerprint of the base is accepted."""
         origin = AdapterOrigin(base_fingerprint(read_gguf(shipped)) or "")
         refuse_other_base(adapter_file(tmp_path / "a.gguf", origin=origin), shipped)
 
     def test_another_base_of_its_shape(self, shipped: Path, tmp_path: Path) -> None:
-        """One whose matrices would fit is refused for its fingerprint, and the base it was made for is named."""
+        """An adapter of fitting shapes with another fingerprint is refused, with the name of its own base."""
         origin = AdapterOrigin("n1:0000", "smollm2-135m-base")
         with pytest.raises(ModelFileError, match=r"trained on smollm2-135m-base, which has other"):
             refuse_other_base(adapter_file(tmp_path / "a.gguf", origin=origin), shipped)
@@ -33,7 +33,7 @@ class TestByFingerprint:
     def test_in_the_model_process(
         self, shared_process: ModelProcess, shipped: Path, tmp_path: Path
     ) -> None:
-        """The model process says so itself, goes on, and takes one that fits."""
+        """The model process refuses an adapter by the same check, keeps running, and accepts one that fits."""
         options = LoadOptions(context=1024)
         wrong = adapter_file(tmp_path / "wrong.gguf", origin=AdapterOrigin("n1:0000", "another"))
         with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter for .* another"):
@@ -74,13 +74,13 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 
 class TestByShape:
     def test_from_elsewhere(self, shipped: Path, tmp_path: Path) -> None:
-        """An adapter without a fingerprint is taken when names and shapes fit, norms of its own left aside."""
+        """An adapter without a fingerprint is accepted when names and shapes fit; norms of its own are ignored."""
         refuse_other_base(adapter_file(tmp_path / "a.gguf"), shipped)
         more = {**FITTING, "blk.0.attn_norm.weight": (576,)}
         refuse_other_base(adapter_file(tmp_path / "b.gguf", more), shipped)
 
     def test_embedding(self, shipped: Path, tmp_path: Path) -> None:
-        """The embedding's matrices lie the other way round, and are taken so only."""
+        """The matrices of the embedding are transposed, and accepted only so."""
         name, vocabulary, width = "token_embd.weight", 49152, 576
         right = {f"{name}.lora_a": (vocabulary, 2), f"{name}.lora_b": (width, 2)}
         refuse_other_base(adapter_file(tmp_path / "a.gguf", right), shipped)
@@ -90,7 +90,7 @@ class TestByShape:
 
     @pytest.mark.parametrize("what", REFUSED)
     def test_refused(self, shipped: Path, tmp_path: Path, what: str) -> None:
-        """What does not fit is refused with what it is that does not."""
+        """An adapter that does not fit is refused with the reason."""
         said, change = REFUSED[what]
         with pytest.raises(ModelFileError, match=said):
             refuse_other_base(adapter_file(tmp_path / "a.gguf", **change), shipped)
@@ -104,7 +104,7 @@ class TestByShape:
 
 class TestCard:
     def test_beside_the_adapter(self, tmp_path: Path) -> None:
-        """The card of a run lies beside its adapter; one that was given a name has its name."""
+        """The name of an adapter is the given one, else that of the run whose card lies beside it."""
         assert card_of(tmp_path / "a.gguf") == {}
         (tmp_path / "a.json").write_text(json.dumps({"recipe": "paper"}))
         assert card_of(tmp_path / "a.gguf") == {"recipe": "paper"}

@@ -1,4 +1,4 @@
-"""How the cache is laid out for replies that are written side by side, on the toy and on the real model."""
+"""The layout of the cache for replies that are generated concurrently, on the toy and on the real model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def room(length: int) -> int:
 
 @given(st.lists(st.integers(2, 9000), max_size=60))
 def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
-    """Each reply is written once, in a layout whose sequences hold it, and no layout but the shared one is narrow."""
+    """Each reply is in one layout whose sequences hold it; only the shared layout may have few sequences."""
     found = layouts(needs, room)
     assert sorted(number for layout in found for number in layout.members) == [*range(len(needs))]
     for layout in found:
@@ -40,7 +40,7 @@ def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
 
 class TestLayouts:
     def test_alike(self) -> None:
-        """Many replies of one length get as many sequences as there is room for, at most those that gain."""
+        """Many replies of one length get as many sequences as fit, at most those that make it faster."""
         (layout,) = layouts([700] * 30, room)
         assert layout.separate == widest(CELLS, SHORTEST) == 21
         (layout,) = layouts([700] * 30, lambda length: 1000)
@@ -53,18 +53,18 @@ class TestLayouts:
         assert layouts([], room) == []
 
     def test_short_ones_join_long_ones(self) -> None:
-        """Where long replies leave room for many sequences, short ones are written beside them."""
+        """Where long replies leave room for many sequences, short ones are generated beside them."""
         (layout,) = layouts([700] * 20 + [1800] * 4, room)
         assert layout.separate == widest(CELLS, 2 * SHORTEST) >= ENOUGH
 
     def test_short_ones_leave_long_ones_alone(self) -> None:
-        """Where long replies leave room for few sequences, the many short ones are written apart from them."""
+        """Where long replies leave room for few sequences, the many short ones get a layout of their own."""
         long, short = layouts([700] * 20 + [3000] * 5, room)
         assert (long.members, long.separate) == ([20, 21, 22, 23, 24], widest(CELLS, 4096))
         assert (short.members, short.separate) == ([*range(20)], widest(CELLS, SHORTEST))
 
     def test_too_long_for_several(self) -> None:
-        """Replies of which only two have room beside each other share the cache, with what is left over."""
+        """Replies of which only two fit at a time share the cache with those left over."""
         short, shared = layouts([700] * 20 + [8000] * 5, room)
         assert (short.separate, shared.separate) == (widest(CELLS, SHORTEST), 0)
         assert shared.members == [20, 21, 22, 23, 24]
@@ -72,7 +72,7 @@ class TestLayouts:
 
 class TestToy:
     def test_ranks_are_closed(self) -> None:
-        """Replies that end leave no gap, so each decode holds sequences with consecutive numbers."""
+        """Ended replies leave no gap, so each decode holds sequences with consecutive numbers."""
         model = ToyModel(replace(ROOMY, cells=PARALLEL * SHORTEST))
         stop = tuple(chr(code) for code in range(60, 127))
         tasks = [Task([9, n], WARM, 200, stop, seed=n) for n in range(40)]
@@ -81,7 +81,7 @@ class TestToy:
         assert model.parts == model.decodes
 
     def test_as_in_a_shared_cache(self) -> None:
-        """Replies with beginnings in common are the same with cells of their own as in a shared cache."""
+        """Replies with common prefixes are the same with cells of their own as in a shared cache."""
         head = list(b"What a library lends, and to whom, is written on its door. ")
         tasks = [Task([*head, n % 5, n], WARM, 20, seed=n) for n in range(30)]
         model = ToyModel(replace(ROOMY, cells=9 * SHORTEST))
@@ -93,7 +93,7 @@ class TestToy:
 
 class TestRealModel:
     def test_a_copy_is_the_same_past(self, model: LlamaModel) -> None:
-        """A sequence that was forked off goes on as if it had been decoded alone, also when its source is gone."""
+        """A forked sequence continues as if it had been decoded alone, also when its source is gone."""
         text = model.tokenize("The library lends no maps. The library lends")
         model.arrange(0)
         alone = model.decode([Span(text, 0, (0,), (len(text) - 1,))])[0].copy()
@@ -122,7 +122,7 @@ class TestRealModel:
 
     @pytest.mark.parametrize("lengths", [[30, 1, 9, 4, 22, 2, 3, 17, 8, 5], [60, 60, 60, 1]])
     def test_each_as_alone(self, model: LlamaModel, lengths: list[int]) -> None:
-        """On F32 weights a reply is what it is alone, whatever is written beside it and however long that is."""
+        """On F32 weights a reply is the same alone and beside others of any length."""
         text = "The customer said that "
         tasks = [
             Task(model.tokenize(text + "very " * length), WARM, 4 + length, seed=length)

@@ -1,4 +1,4 @@
-"""The catalogue: names, files, what tuning found, and fingerprints."""
+"""The catalogue: names, files, results of tuning, and fingerprints."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 def weights(path: Path, content: bytes = b"GGUF....") -> Path:
-    """A file that stands for weights; the catalogue never loads one."""
+    """A file in place of weights; the catalogue never loads one."""
     path.write_bytes(content)
     return path
 
 
 class TestNames:
     def test_default_is_the_built_in_model(self, catalog: Catalog) -> None:
-        """Without a name, the model that came with the install is meant."""
+        """Without a name the default is the model that came with the install."""
         entry = catalog.entry(None)
 
         assert (entry.name, entry.path) == (DEFAULT_MODEL, embedded_model())
@@ -49,7 +49,7 @@ class TestNames:
     def test_added_file_is_found_by_name_and_after_reopening(
         self, catalog: Catalog, tmp_path: Path
     ) -> None:
-        """A model that was added once is there in the next session."""
+        """An added model is found by its name, also in the next session."""
         path = weights(tmp_path / "big.gguf")
         catalog.add(path, "large")
         again = Catalog(tmp_path / "data", tmp_path / "cache")
@@ -67,7 +67,7 @@ class TestNames:
             catalog.entry("gpt")
 
     def test_taken_name_is_refused(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Two files cannot share a name, and nothing takes the built-in model's."""
+        """Two files cannot share a name, and no file can have that of the built-in model."""
         catalog.add(weights(tmp_path / "a.gguf"), "one")
         for name in ("one", DEFAULT_MODEL):
             with pytest.raises(UsageError, match="taken"):
@@ -113,7 +113,7 @@ class TestRunnable:
         assert plain.fingerprints["model_sha256"] != tuned.fingerprints["model_sha256"]
 
     def test_adapter_is_part_of_the_fingerprint(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Scores with and without an adapter, or with a changed one, never share a key."""
+        """The fingerprint differs with and without an adapter, and with a changed one."""
         entry = catalog.entry(None)
         adapter = weights(tmp_path / "a.gguf")
         with_adapter = catalog.runnable(entry, adapter).fingerprints
@@ -124,7 +124,7 @@ class TestRunnable:
         assert with_adapter["adapter_sha256"] != changed["adapter_sha256"]
 
     def test_measured_speed_is_kept(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Speed and noise of an untuned model are there in the next session."""
+        """Measured speed and noise of an untuned model are stored for the next session."""
         model = catalog.runnable(catalog.entry(None))
         catalog.record_speed(model, 300.0, 0.01)
         again = Catalog(tmp_path / "data", tmp_path / "cache")
@@ -145,7 +145,7 @@ def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 class TestAdapters:
     def test_named(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
-        """Those that came with the program are listed first, then those that were added, in the next session too."""
+        """Adapters that came with the program are listed first, then added ones, in the next session too."""
         first = adapter_file(bundled / "completion.gguf")
         second = adapter_file(tmp_path / "mine.gguf")
         catalog.add_adapter(second)
@@ -155,7 +155,7 @@ class TestAdapters:
         assert [again.adapter_path(name) for name in ("completion", "mine")] == [first, second]
 
     def test_what_it_was_made_of(self, catalog: Catalog, bundled: Path) -> None:
-        """What the file and the card beside it say is at hand; a damaged one of each is passed over."""
+        """The facts of an adapter come from its file and the card beside it; a damaged file or card is skipped."""
         origin = AdapterOrigin("n1:1", "smollm2-135m", "sha256:2", "boundary", 2)
         adapter_file(bundled / "a.gguf", origin=origin)
         (bundled / "a.json").write_text(json.dumps({"auroc": 0.93}))
@@ -168,7 +168,7 @@ class TestAdapters:
     def test_a_run_stands_for_its_adapter(
         self, catalog: Catalog, bundled: Path, tmp_path: Path
     ) -> None:
-        """The directory of a run is taken for the adapter in it, which is called after the run; one without is said."""
+        """A run directory is accepted as its adapter, with the run's name; one without an adapter is an error."""
         run = tmp_path / "demo.training" / "first"
         run.mkdir(parents=True)
         with pytest.raises(UsageError, match=r"first holds no adapter\.gguf"):
@@ -181,7 +181,7 @@ class TestAdapters:
         assert model.fingerprints["adapter"] == "first"
 
     def test_unknown(self, catalog: Catalog, bundled: Path) -> None:
-        """What is neither a name nor a file is a usage error that lists the names."""
+        """A name that is neither known nor a file is a usage error that lists the names."""
         with pytest.raises(UsageError, match="Known are none"):
             catalog.runnable(catalog.entry(None), "gpt")
         adapter_file(bundled / "completion.gguf")
@@ -199,7 +199,7 @@ class TestAdapters:
                 catalog.add_adapter(adapter_file(tmp_path / "b.gguf"), name)
 
     def test_a_model_is_no_adapter(self, catalog: Catalog, bundled: Path) -> None:
-        """A whole model cannot be added as an adapter."""
+        """A file of whole weights cannot be added as an adapter."""
         with pytest.raises(ModelFileError, match="not an adapter"):
             catalog.add_adapter(embedded_model())
 
@@ -233,7 +233,7 @@ class TestPulled:
         return path
 
     def test_is_a_model_of_the_catalogue(self, catalog: Catalog) -> None:
-        """A pulled file is found by the name in its manifest, also by a catalogue that was open before."""
+        """A pulled file is found by the name in its manifest, also by a catalogue that was opened before."""
         path = self.pulled(catalog)
         assert catalog.entry("tiny").path == path
         assert [(entry.name, entry.origin) for entry in catalog.entries()] == [
@@ -248,7 +248,7 @@ class TestPulled:
             catalog.add(weights(tmp_path / "tiny.gguf"))
 
     def test_checksum_of_the_pull(self, catalog: Catalog) -> None:
-        """The checksum that the pull found holds until the file is written to; a large file is not read again."""
+        """The checksum of the pull is used until the file is written to, so a large file is not read again."""
         path = self.pulled(catalog, content=b"GGUF one")
         manifest = manifest_path(path)
         text = manifest.read_text()
@@ -260,7 +260,7 @@ class TestPulled:
         assert found == hashlib.sha256(b"GGUF two").hexdigest()
 
     def test_manifest_that_cannot_be_read(self, catalog: Catalog) -> None:
-        """A manifest that is damaged costs its own model only."""
+        """A damaged manifest hides its own model only."""
         broken, whole = self.pulled(catalog, "broken"), self.pulled(catalog, "whole")
         for text in ("{", "[]", '{"files": []}', '{"files": [{"path": 1}]}'):
             manifest_path(broken).write_text(text)
@@ -268,7 +268,7 @@ class TestPulled:
 
 
 def test_forgetting(catalog: Catalog, tmp_path: Path) -> None:
-    """What was added is forgotten for good, and its file stays where it is."""
+    """A removed model is forgotten in later sessions too, and its file is not deleted."""
     path = weights(tmp_path / "mine.gguf")
     catalog.add(path)
     catalog.forget("mine")

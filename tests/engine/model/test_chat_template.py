@@ -1,4 +1,4 @@
-"""Conversations laid out by a chat template, in tokens."""
+"""Chat prompts in tokens, made with a chat template."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TALK = (
 
 
 class Template(ToyModel):
-    """A toy with a template of its own."""
+    """A toy model with a configurable chat template."""
 
     def __init__(self, *, trims: bool = False, turns: bool = False, drops: str = "") -> None:
         super().__init__()
         self._trims, self._turns, self._drops = trims, turns, drops
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """May trim contents, want turns to be taken, and drop messages of one speaker."""
+        """May trim contents, require alternating roles, or drop the messages of one role."""
         roles = [message["role"] for message in messages]
         if self._turns and roles != (["user", "assistant"] * len(roles))[: len(roles)]:
             raise ModelError("roles must take turns")
@@ -47,7 +47,9 @@ def text_of(tokens: Sequence[int]) -> str:
 
 class TestChatTokens:
     def test_layout(self) -> None:
-        """The template stands around each content, the reply's opening behind it all, the start token once in front."""
+        """The template is around each content, the opening of the reply at the end, the start token once at the
+        beginning.
+        """
         tokens = chat_tokens(ToyModel(), TALK, "Well")
         assert tokens.count(START) == 1
         assert tokens[0] == START
@@ -57,13 +59,13 @@ class TestChatTokens:
         )
 
     def test_control_tokens_in_contents(self) -> None:
-        """What a message writes like control tokens is text; only the template's own are tokens."""
+        """A control token spelled in a content is text; only the template's own are control tokens."""
         tokens = chat_tokens(ToyModel(), TALK)
         assert tokens.count(END) == 0
         assert tokens.count(TURN) == len(TALK)
 
     def test_marks_in_contents(self) -> None:
-        """A content that looks like the marks which hold places stays what it is."""
+        """A content that contains the template's place marks is unchanged."""
         forged = "\x0b\ue0000\ue001\x0b"
         tokens = chat_tokens(ToyModel(), [ChatMessage("user", forged), ChatMessage("user", "x")])
         assert text_of(tokens) == f"user\n{forged}\nuser\nx\nassistant\n"
@@ -77,18 +79,20 @@ class TestChatTokens:
 
     @pytest.mark.parametrize("model", [Template(turns=True), Template(drops="system")])
     def test_templates_that_take_less(self, model: Template) -> None:
-        """Where a template refuses or drops the system message, it is read as the user's, before what that said."""
+        """Where a template refuses or drops the system message, its text comes before the first user message."""
         found = text_of(chat_tokens(model, TALK))
         assert found.startswith("[user  Be brief. \n\nHello<|turn|><|end|> ][assistant Hi. ]")
 
     def test_a_reply_comes_first(self) -> None:
-        """A conversation that the assistant begins gets an empty user message in front where turns must be taken."""
+        """A conversation that begins with the assistant gets an empty user message in front where roles must
+        alternate.
+        """
         speakers: tuple[Speaker, ...] = ("assistant", "user")
         talk = [ChatMessage(speaker, speaker.upper()) for speaker in speakers]
         found = text_of(chat_tokens(Template(turns=True), talk))
         assert found == "[user  ][assistant ASSISTANT ][user USER ]"
 
     def test_a_template_that_takes_nothing(self) -> None:
-        """A template that drops users is an error, not a conversation with a hole."""
+        """A template that drops user messages is an error."""
         with pytest.raises(ModelError, match="leaves messages out"):
             chat_tokens(Template(drops="user"), TALK)

@@ -1,4 +1,4 @@
-"""Writing many replies at once, on a toy model whose every reply is known."""
+"""Batched generation on a toy model whose every reply is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDE = replace(ROOMY, cells=PARALLEL * SHORTEST)
 
 
 def rollout(prompt: Sequence[int], sampling: Sampling, limit: int, seed: int) -> list[int]:
-    """The tokens a model writes when it is asked for one at a time and nothing stops it."""
+    """The tokens that a model generates one at a time without a stop."""
     model = ToyModel()
     chooser = model.sampler(sampling, seed)
     tokens: list[int] = []
@@ -35,7 +35,7 @@ def rollout(prompt: Sequence[int], sampling: Sampling, limit: int, seed: int) ->
 def expected(
     prompt: Sequence[int], sampling: Sampling, limit: int, seed: int, stops: Sequence[bytes]
 ) -> Reply:
-    """The reply as the definition has it."""
+    """The reply by the definition."""
     model = ToyModel()
     tokens = rollout(prompt, sampling, limit, seed)
     for count in range(1, limit + 1):
@@ -79,7 +79,7 @@ def test_replies(
     seed: int,
     letters: list[int],
 ) -> None:
-    """Each reply is what its prompt and seed alone determine, whatever is written beside it and in whatever room."""
+    """Each reply depends on its prompt and seed alone, not on other replies or the size of the cache."""
     model = ToyModel(capacity)
     stops = [chr(letter) for letter in letters]
     told: list[int] = []
@@ -116,7 +116,7 @@ class TestStopTexts:
         assert stop not in reply.text
 
     def test_the_first_of_several(self) -> None:
-        """Of two stop texts that a token completes together, the one that begins first cuts."""
+        """Of two stop texts that one token completes, the one that begins first cuts the reply."""
         model = ToyModel()
         data = b"".join(model.token_bytes(token) for token in rollout(b"abd", WARM, 60, 5))
         at = next(n for n in range(3, 55) if max(data[n : n + 3]) < 128)
@@ -127,7 +127,7 @@ class TestStopTexts:
         assert reply.text == data[:at].decode("utf-8", "replace")
 
     def test_an_empty_stop_text_stops_nothing(self) -> None:
-        """An empty line in a prompt's list of stop texts does not end every reply at once."""
+        """An empty stop text in a prompt file does not end every reply at once."""
         (reply,) = generate(
             ToyModel(), alike([b"x"], sampling=WARM, max_tokens=9, stop=[""], seed=1)
         )
@@ -150,7 +150,7 @@ class TestLimits:
         assert model.decoded == 0
 
     def test_side_by_side(self) -> None:
-        """Many replies share decodes: as many steps as one reply needs per round, not per reply."""
+        """The number of decodes is that of the longest reply in each round, not the sum over replies."""
         model = ToyModel(WIDE)
         generate(
             model, alike([[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4)
@@ -158,7 +158,7 @@ class TestLimits:
         assert model.decodes <= 6
 
     def test_room_for_long_replies_that_end_early(self) -> None:
-        """How long replies may become does not keep short ones from being written side by side."""
+        """A large length limit does not keep replies that end early from being generated together."""
         model = ToyModel(WIDE)
         prompts = [[9, n] for n in range(PARALLEL)]
         stop = [chr(code) for code in range(32, 127)]
@@ -167,7 +167,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("number", [1, 2, 5])
     def test_cancelled(self, number: int) -> None:
-        """A cancel leaves neither choosers nor tokens behind."""
+        """A cancel leaves neither samplers nor tokens behind."""
         model = ToyModel()
         model.cancel_after = number
         with pytest.raises(Cancelled):

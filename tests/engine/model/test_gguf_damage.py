@@ -1,4 +1,4 @@
-"""Files that are damaged, cut or made to do harm: the header is refused before llama.cpp sees it."""
+"""Damaged, cut and hostile GGUF files: the header is refused before llama.cpp reads the file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tensor(name: str, shape: tuple[int, ...], kind: int, offset: int) -> bytes:
 
 
 def head(tensors: int, pairs: int, body: bytes, data: int = 0) -> bytes:
-    """A file with these counts, its header filled to whole blocks, and so many bytes of data."""
+    """A file with these counts in its header, padded to whole blocks, and this many bytes of data."""
     whole = b"GGUF" + struct.pack("<IQQ", 3, tensors, pairs) + body
     return whole + bytes(-len(whole) % 32) + bytes(data)
 
@@ -45,12 +45,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where damaged files are written, one over the other."""
+    """The path where damaged files are written, one over the other."""
     return tmp_path_factory.mktemp("damaged") / "hurt.gguf"
 
 
 def looked_at(path: Path) -> GgufFile | None:
-    """What everything that reads headers makes of a file; None where it is refused, which names the file."""
+    """The results of everything that reads headers; None where the file is refused with an error that names it."""
     refused = None
     try:
         found = read_gguf(path)
@@ -75,7 +75,7 @@ class TestAnyDamage:
     )
     @given(draw=st.data())
     def test_changed_bytes(self, whole: Path, spot: Path, draw: st.DataObject) -> None:
-        """Whatever bytes of a real header change, it is read or refused by name; nothing points outside of the file."""
+        """Whatever bytes of a real header change, it is read or refused by name; no tensor lies outside of the file."""
         hurt = bytearray(whole.read_bytes())
         for _ in range(draw.draw(st.integers(1, 4))):
             at = draw.draw(st.integers(0, 16_000))
@@ -96,13 +96,13 @@ class TestAnyDamage:
     )
     @given(share=st.floats(0, 1, exclude_max=True))
     def test_cut_anywhere(self, whole: Path, spot: Path, share: float) -> None:
-        """A download that broke off is refused wherever it ended, also within the weights."""
+        """A cut file is refused wherever it ends, also within the weights."""
         size = whole.stat().st_size
         spot.write_bytes(whole.read_bytes()[: int(share * size)])
         assert looked_at(spot) is None
 
     def test_whole(self, whole: Path, spot: Path) -> None:
-        """The file that the others are made of is read."""
+        """The undamaged file is read."""
         spot.write_bytes(whole.read_bytes())
         assert looked_at(spot) is not None
 
@@ -137,7 +137,7 @@ HARMS = {
 class TestHarm:
     @pytest.mark.parametrize(("content", "why"), HARMS.values(), ids=HARMS.keys())
     def test_is_refused_with_the_reason(self, content: bytes, why: str, tmp_path: Path) -> None:
-        """What cannot be is refused in a sentence that says what, at once and without taking memory for it."""
+        """An impossible header is refused with the reason, at once and without allocating its claimed size."""
         path = tmp_path / "harm.gguf"
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match=why) as caught:
@@ -145,21 +145,23 @@ class TestHarm:
         assert caught.value.message.startswith("harm.gguf is a damaged GGUF file: ")
 
     def test_llama_cpp_never_sees_it(self, whole: Path, tmp_path: Path) -> None:
-        """Loading refuses a file that ends within its weights by what is missing, before llama.cpp is asked."""
+        """A file that ends within its weights is refused before llama.cpp is called, and the error says what is
+        missing.
+        """
         path = tmp_path / "cut.gguf"
         path.write_bytes(whole.read_bytes()[:-1000])
         with pytest.raises(ModelFileError, match="it ends before its tensors do"):
             LlamaModel(path, LoadOptions(), lambda: False)
 
     def test_newer_formats_stay_readable(self) -> None:
-        """Of a format that is not known here only the place is checked."""
+        """Of an unknown tensor format only the position in the file is checked."""
         check_layout([((7,), 999, 0), ((8,), 0, 32)], 32, 64)
         with pytest.raises(Unsound):
             check_layout([((7,), 999, 64)], 32, 64)
 
 
 def test_formats_are_those_of_the_package() -> None:
-    """Blocks and their bytes are what the `gguf` package says, for every format that files are written in."""
+    """Block sizes and bytes equal those of the `gguf` package, for every format that files are written in."""
     import gguf
 
     theirs = {int(kind): sizes for kind, sizes in gguf.GGML_QUANT_SIZES.items()}

@@ -1,4 +1,4 @@
-"""What is read of a GGUF file without llama.cpp, and the fingerprint of the weights in it."""
+"""Reading a GGUF file without llama.cpp, and the fingerprint of its weights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def written(path: Path, **tensors: np.ndarray) -> Path:
 
 class TestReading:
     def test_values(self, tmp_path: Path) -> None:
-        """Every kind of value is read; arrays, however long, are passed over, and what stands behind them is found."""
+        """Every kind of value is read; arrays of any length are skipped, and the values behind them are found."""
         found = read_gguf(written(tmp_path / "a.gguf")).values
         assert {key: value for key, value in found.items() if key.startswith("a.")} == {
             "a.text": "naïve ✓",
@@ -51,7 +51,7 @@ class TestReading:
         }
 
     def test_asked_by_kind(self, tmp_path: Path) -> None:
-        """A value of another kind than was asked for is not there."""
+        """A value of another kind than the one asked for counts as missing."""
         found = read_gguf(written(tmp_path / "a.gguf"))
         assert (found.text("a.text"), found.text("a.last"), found.text("none")) == (
             "naïve ✓",
@@ -65,7 +65,7 @@ class TestReading:
         )
 
     def test_tensors(self, tmp_path: Path) -> None:
-        """Shapes are as GGUF has them; vectors of 32 and 16 bits are read as they were written."""
+        """Shapes are in GGUF's order; vectors of 32 and 16 bits are read exactly."""
         values = np.linspace(-2, 2, 5, dtype=np.float32)
         path = written(
             tmp_path / "a.gguf", wide=values, half=values.astype(np.float16), matrix=np.zeros((3, 4), np.float32)
@@ -79,7 +79,7 @@ class TestReading:
             assert (vector == values).all()
 
     def test_agrees_with_the_package(self, tmp_path: Path) -> None:
-        """Of a whole model, names, shapes and vectors are those that the `gguf` package reads."""
+        """Names, shapes and vectors of a whole model equal what the `gguf` package reads."""
         path = write_sliding(tmp_path / "tiny.gguf")
         found = read_gguf(path)
         theirs = {one.name: one for one in gguf.GGUFReader(path).tensors}
@@ -108,7 +108,7 @@ class TestReading:
                 read_gguf(cut)
 
     def test_vector_past_the_end(self, tmp_path: Path) -> None:
-        """A file that ends before its tensors do is refused when they are asked for."""
+        """A file that ends before its tensors is refused when they are read."""
         path = written(tmp_path / "a.gguf", wide=np.ones(500, np.float32))
         path.write_bytes(path.read_bytes()[:-100])
         with pytest.raises(ModelFileError, match="ends before"):
@@ -116,14 +116,14 @@ class TestReading:
 
     @pytest.mark.parametrize("content", [b"", b"GGUF", b"PK\x03\x04 something else"])
     def test_other_files(self, tmp_path: Path, content: bytes) -> None:
-        """What does not begin as a GGUF file does is refused by name."""
+        """A file with another beginning than GGUF's is refused by name."""
         path = tmp_path / "a.gguf"
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match=r"a\.gguf is not a GGUF file"):
             read_gguf(path)
 
     def test_split_model(self, shipped: Path, tmp_path: Path) -> None:
-        """The first of several files stands for all: tensors of every part are found where they lie."""
+        """The first of several files gives access to all: tensors of every part are found."""
         for number, name in ((1, "first"), (2, "second")):
             writer = gguf.GGUFWriter(tmp_path / f"m-{number:05}-of-00002.gguf", "llama")
             writer.add_uint16("split.count", 2)
@@ -139,13 +139,13 @@ class TestReading:
 
 class TestFingerprint:
     def test_survives_the_format(self, shipped: Path, expanded: Path) -> None:
-        """The shipped file and its F32 expansion have one fingerprint."""
+        """The shipped file and its F32 expansion have the same fingerprint."""
         found = base_fingerprint(read_gguf(shipped))
         assert found
         assert found == base_fingerprint(read_gguf(expanded))
 
     def test_precision_of_norms(self, tmp_path: Path) -> None:
-        """Norms that were rounded to BF16 on their way have the fingerprint of those in F32, others do not."""
+        """Norms rounded to BF16 have the fingerprint of those in F32; other norms do not."""
         norms = np.random.default_rng(5).normal(1, 0.2, 64).astype(np.float32)
         bits = norms.view(np.uint32)
         nearest = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
@@ -172,7 +172,7 @@ class TestFingerprint:
         assert base_fingerprint(file) == found["f32"]
 
     def test_other_models(self, shipped: Path, tmp_path: Path) -> None:
-        """Three models have three fingerprints, and a file without norms has none."""
+        """Three models have three fingerprints; a file without norms has none."""
         files = [shipped, write_sliding(tmp_path / "s.gguf"), write_recurrent(tmp_path / "r.gguf")]
         assert len({base_fingerprint(read_gguf(path)) for path in files} - {None}) == 3
         assert base_fingerprint(read_gguf(written(tmp_path / "none.gguf"))) is None

@@ -33,7 +33,7 @@ class TestTokens:
         assert b"".join(model.token_bytes(token) for token in tokens) == TEXT.encode()
 
     def test_control_tokens_in_a_transcript_are_text(self, model: LlamaModel) -> None:
-        """A transcript that spells control tokens gives none of them."""
+        """Control tokens spelled in a transcript are tokenised as text."""
         control = {
             model.end_token,
             *model.stop_tokens,
@@ -48,7 +48,7 @@ class TestTokens:
         assert model.token_bytes(model.end_token) == b""
 
     def test_chat_frame(self, model: LlamaModel) -> None:
-        """A chat prompt begins with one start token, opens the assistant's turn and closes the user's."""
+        """A chat prompt has one start token at its beginning, closes the user's turn and opens the assistant's."""
         around = frame(parse_prompt("judge", prompt_text("judge")), model)
         (opens,) = model.tokenize("<|im_start|>", special=True)
         assert around.head[0] == opens
@@ -57,7 +57,7 @@ class TestTokens:
         assert [*around.head, *around.tail].count(model.end_token) == 2
 
     def test_every_step_opens_alike(self, model: LlamaModel) -> None:
-        """Any header begins with the tokens whose probability is that of a continuation."""
+        """Every step header begins with the tokens whose probability is that of a continuation."""
         opening = opening_tokens(model)
         assert b"".join(map(model.token_bytes, opening)) == b"\n\nTURN"
         for header in ("TURN 9, STEP 12, user chat:", "TURN 100, STEP 1, assistant (tool) action:"):
@@ -66,7 +66,7 @@ class TestTokens:
 
 class TestSequences:
     def test_a_fork_is_the_same_past(self, model: LlamaModel) -> None:
-        """After a fork both sequences go on as if each had been decoded alone."""
+        """After a fork both sequences continue as if each had been decoded alone."""
         tokens = model.tokenize(TEXT)
         model.decode([Span(tokens[:-2], 0, (0,))])
         model.fork(0, 5, len(tokens) - 2)
@@ -97,7 +97,7 @@ class TestSequences:
             assert np.abs(probabilities(row) - probabilities(alone)).max() < 1e-3
 
     def test_a_dropped_tail_is_forgotten(self, model: LlamaModel) -> None:
-        """After dropping a tail, what follows does not see it."""
+        """Tokens after a dropped tail do not depend on it."""
         tokens = model.tokenize(TEXT)
         model.decode([Span([*tokens[:9], 40, 41, 42], 0, (0,))])
         model.drop(0, 9)
@@ -110,7 +110,7 @@ class TestSequences:
             model.decode([Span([1] * 129, 0, (0,))])
 
     def test_a_full_cache(self, shipped: Path) -> None:
-        """A cache that is full is an error that says so, and the model can be used afterwards."""
+        """A full cache is an error that says so, and the model is usable afterwards."""
         small = LlamaModel(shipped, LoadOptions(context=64, batch=32), lambda: False)
         before = last_row(small, [1, 2, 3])
         small.clear()
@@ -127,7 +127,7 @@ class TestSequences:
 
 class TestCancel:
     def test_while_decoding(self, expanded: Path) -> None:
-        """A cancel that comes in the middle of a decode ends it, and the model can be used afterwards."""
+        """A cancel during a decode ends it, and the model is usable afterwards."""
         asked = 0
         after = 10**9
 
@@ -149,7 +149,7 @@ class TestCancel:
         small.close()
 
     def test_while_loading(self, expanded: Path) -> None:
-        """A cancel while the weights are read ends the loading."""
+        """A cancel while weights are read ends the loading."""
         asked = 0
 
         def cancelled() -> bool:
@@ -163,7 +163,9 @@ class TestCancel:
 
 class TestAdapters:
     def test_on_and_off(self, model: LlamaModel, tmp_path: Path) -> None:
-        """An adapter changes probabilities; off restores the base bit for bit, on again the adapter, unloaded never."""
+        """An adapter changes probabilities; switching it off restores the base bit for bit, switching it on the
+        adapter's, without a reload.
+        """
         first = write_adapter(tmp_path / "a.gguf", model, seed=1)
         second = write_adapter(tmp_path / "b.gguf", model, seed=2)
         tokens = model.tokenize(TEXT)
@@ -181,7 +183,7 @@ class TestAdapters:
             assert np.abs(probabilities(one) - probabilities(two)).max() > 0.01
 
     def test_of_another_model(self, model: LlamaModel, tmp_path: Path) -> None:
-        """An adapter whose shapes do not fit is refused by name, and the model goes on without it."""
+        """An adapter whose shapes do not fit is refused by name, and the model stays usable without it."""
         wrong = write_adapter(tmp_path / "wrong.gguf", model, seed=1, cut=16)
         before = last_row(model, [1, 2, 3])
         with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter"):
@@ -210,7 +212,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("size", [4, 8, 60, 5_000, 3_000_000, 60_000_000])
     def test_truncated(self, shipped: Path, tmp_path: Path, size: int) -> None:
-        """A file that was cut off anywhere is refused, whether in its head or in its weights."""
+        """A file cut anywhere, in its header or its weights, is refused."""
         path = tmp_path / "cut.gguf"
         with shipped.open("rb") as whole:
             path.write_bytes(whole.read(size))
@@ -218,7 +220,7 @@ class TestFiles:
             LlamaModel(path, SMALL, lambda: False)
 
     def test_memory_estimate(self, model: LlamaModel, expanded: Path) -> None:
-        """The estimate holds at least the weights and the cells of the largest layout, and hardly more."""
+        """The estimate is at least the weights and the cells of the largest layout, and little more."""
         per_token = 30 * 3 * 64 * 2 * 4  # layers, key-value heads, width, key and value, bytes
         cells = (model.widest(STEP) + 1) * STEP
         assert cells > model.capacity.cells
@@ -235,7 +237,9 @@ class TestEmbeddings:
         )
 
     def test_vectors(self, embedder: LlamaModel) -> None:
-        """Vectors have length one, near texts lie nearer, and a text's vector hardly depends on its neighbours."""
+        """Vectors have length one, similar texts are nearer, and a vector hardly depends on the other texts of its
+        batch.
+        """
         texts = [
             "I want a refund for my shoes.",
             "Please give me my money back for the boots.",
@@ -249,7 +253,7 @@ class TestEmbeddings:
         assert vectors[0] @ embedder.embed(tokens[:1])[0] > 0.999
 
     def test_long_and_empty_texts(self, embedder: LlamaModel) -> None:
-        """A text over one batch is cut to it, one without tokens is refused."""
+        """A text longer than a batch is cut to it; one without tokens is refused."""
         tokens = embedder.tokenize("many words again " * 60)
         assert (embedder.embed([tokens]) == embedder.embed([tokens[:64]])).all()
         with pytest.raises(ModelError, match="empty text"):

@@ -1,4 +1,4 @@
-"""Models whose memory is not that of a plain transformer: forked as exactly as any, or refused with the reason."""
+"""Models with other caches than a plain transformer's: forked exactly, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AFTER = b" And then"
 
 @pytest.fixture(scope="module")
 def sliding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaModel]:
-    """The tiny model with a cache that is soon full."""
+    """The tiny model with a sliding window that is soon full."""
     path = write_sliding(tmp_path_factory.mktemp("weights") / "sliding.gguf")
     model = LlamaModel(path, LoadOptions(context=768, batch=32), lambda: False)
     yield model
@@ -34,7 +34,7 @@ def sliding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaModel]:
 
 
 def read(model: LlamaModel, tokens: list[int], position: int, sequence: int) -> Logits:
-    """Decodes tokens in batches; probabilities after the last one."""
+    """Decodes tokens in batches; returns the probabilities after the last one."""
     size = model.capacity.batch
     for at in range(0, len(tokens), size):
         part = tokens[at : at + size]
@@ -43,21 +43,23 @@ def read(model: LlamaModel, tokens: list[int], position: int, sequence: int) -> 
 
 
 def fresh(model: LlamaModel, tokens: list[int]) -> Logits:
-    """Probabilities after tokens that an empty cache reads."""
+    """The probabilities after tokens that are decoded on an empty cache."""
     model.clear()
     return read(model, tokens, 0, 0)
 
 
 class TestSliding:
     def test_what_came_before_the_window_matters(self, sliding: LlamaModel) -> None:
-        """The toy is no model without a memory: one layer sees past the window, and the others carry things on."""
+        """The output of the sliding-window model depends on tokens before the window, so the test can detect a wrong
+        fork.
+        """
         tokens = sliding.tokenize(PROMPT.decode(), start=True)
         other = [tokens[0], tokens[2], *tokens[2:]]
         assert len(tokens) > 8 * WINDOW
         assert np.abs(fresh(sliding, tokens) - fresh(sliding, other)).max() > 1e-3
 
     def test_a_fork_at_an_earlier_place(self, sliding: LlamaModel) -> None:
-        """After much else was read and dropped, a sequence forked where another was long ago goes on as a fresh one."""
+        """A sequence forked at an earlier position, after much else was read and dropped, continues as a fresh one."""
         tokens, more = (
             sliding.tokenize(PROMPT.decode(), start=True),
             sliding.tokenize(AFTER.decode()),
@@ -76,7 +78,7 @@ class TestSliding:
         assert np.abs(found - expected).max() < 1e-5
 
     def test_going_back(self, sliding: LlamaModel) -> None:
-        """A sequence that is dropped from an early place on goes on from there as a fresh one."""
+        """A sequence whose tail is dropped from an early position continues from there as a fresh one."""
         tokens, more = (
             sliding.tokenize(PROMPT.decode(), start=True),
             sliding.tokenize(AFTER.decode()),
@@ -95,7 +97,7 @@ class TestSliding:
         assert np.abs(found - expected).max() < 1e-5
 
     def test_trees(self, sliding: LlamaModel) -> None:
-        """Trees of prompts that begin alike have the nodes of a recursion that makes a prompt for each node."""
+        """Trees of prompts with a common prefix have the nodes of a recursion that reads a prompt for each node."""
         options = TreeOptions(alpha=0.01, max_tokens=2)
         prompts = [sliding.tokenize(f"{PROMPT.decode()} {end}", start=True) for end in "abc"]
         trees = [Tree(options, sliding.stop_tokens, sliding.token_bytes) for _ in prompts]
@@ -119,7 +121,7 @@ class TestSliding:
 
 class TestRecurrent:
     def test_refused_with_the_reason(self, tmp_path: Path) -> None:
-        """A model that keeps a state in place of what it read is known by its file, and no tree is grown on it."""
+        """A model with a recurrent state is recognised by its file, and no tree is grown on it."""
         model = LlamaModel(
             write_recurrent(tmp_path / "recurrent.gguf"), LoadOptions(context=128), lambda: False
         )

@@ -1,4 +1,4 @@
-"""What a model will take is known, and refused, before its weights are read."""
+"""The memory that a model needs is known, and refused, before its weights are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.model.llamacpp import LlamaModel, memory, memory_need
 
 class TestNeed:
     def test_agrees_with_the_loaded_model(self) -> None:
-        """Weights and cache are what the loaded model says of itself."""
+        """Estimated weights and cache equal those that the loaded model reports."""
         options = LoadOptions(context=512)
         need = memory_need(embedded_model(), options)
         model = LlamaModel(embedded_model(), options, lambda: False)
@@ -33,7 +33,7 @@ class TestNeed:
         assert double.weights == pytest.approx(embedded_model().stat().st_size, rel=0.03)
 
     def test_available_is_what_the_system_says(self) -> None:
-        """On a system that says so, there is some memory and less than a petabyte."""
+        """Where the system reports free memory, it is above zero and below a petabyte."""
         available = memory_need(embedded_model(), LoadOptions()).available
 
         assert available is None or 0 < available < 1 << 50
@@ -41,7 +41,7 @@ class TestNeed:
 
 class TestRefusal:
     def test_too_large_is_refused_with_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A model that does not fit is refused before loading; the message has the need and what is free."""
+        """A model that does not fit is refused before loading; the message has the needed and the free memory."""
         monkeypatch.setattr(memory, "available_memory", lambda: 100_000_000)
         with pytest.raises(ModelError, match=r"needs 0\.\d GB.*0\.1 GB are free"):
             LlamaModel(embedded_model(), LoadOptions(), lambda: False)

@@ -1,4 +1,4 @@
-"""What a model takes, and what of it a GPU holds, from the header alone."""
+"""The memory that a model needs, and how much of it a GPU holds, computed from the header alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEASURED_F32 = {
 
 
 def with_type(file: GgufFile, kind: int) -> GgufFile:
-    """The same file, said to be of another type."""
+    """The same file with another `general.file_type` in its header."""
     return GgufFile(
         file.path, {**file.values, "general.file_type": kind}, file.tensors, file.lists, file.size
     )
@@ -42,7 +42,7 @@ def options(batch: int, cells: int) -> LoadOptions:
 class TestEstimate:
     @pytest.mark.parametrize(("batch", "cells"), [key for key in MEASURED if key[1] > 4 * key[0]])
     def test_compute_buffers(self, batch: int, cells: int, shipped: Path) -> None:
-        """Within five per cent of what llama.cpp reported, whatever the batch."""
+        """The compute buffers are within five per cent of what llama.cpp reported, whatever the batch."""
         found = estimate(read_gguf(shipped), options(batch, cells)).compute
         assert found == pytest.approx(MEASURED[batch, cells], rel=0.05)
 
@@ -50,7 +50,7 @@ class TestEstimate:
     def test_compute_buffers_without_flash_attention(
         self, batch: int, cells: int, shipped: Path
     ) -> None:
-        """So it is where every head keeps its scores over all cells."""
+        """They are so too where every head keeps its scores over all cells."""
         found = estimate(with_type(read_gguf(shipped), 0), options(batch, cells)).compute
         assert found == pytest.approx(MEASURED_F32[batch, cells], rel=0.05)
 
@@ -63,7 +63,9 @@ class TestEstimate:
         assert exact.cache == 2 * cell * exact.cells
 
     def test_cells_of_the_largest_layout(self, shipped: Path) -> None:
-        """Sequences with cells of their own take half a GiB where a shared cache is smaller, at most what they fill."""
+        """Separate sequences take half a GiB where a shared cache is smaller, and at most as many cells as they can
+        fill.
+        """
         file = read_gguf(shipped)
         cell = 30 * 3 * (64 + 64) * 2
         assert estimate(file, options(512, 8192)).cells == SEPARATE_BYTES // cell
@@ -73,14 +75,16 @@ class TestEstimate:
         assert large.cells == large.context + 4 * 512 > SEPARATE_BYTES // (120 * 4096)
 
     def test_context_is_what_the_model_was_trained_for(self, shipped: Path) -> None:
-        """Unless a person asks for less, it is reckoned for what would be loaded; the figure says for how many."""
+        """The plan is for the context that would be loaded, or a smaller one that a person asks for; the figure names
+        it.
+        """
         file = read_gguf(shipped)
         assert estimate(file).context == file.number("llama.context_length") == 8192
         assert estimate(file, LoadOptions(context=512)).context == 512
         assert estimate(file, LoadOptions(context=512)).total < estimate(file).total
 
     def test_heads_that_differ_by_layer(self) -> None:
-        """Where each layer has its own number of heads, each counts with its own; one without any has no cache."""
+        """Where layers have different numbers of heads, each counts its own; one without heads has no cache."""
         one = model(layers=3, heads=[4, 0, 2])
         same = model(layers=3, heads=[2, 2, 2])
         assert estimate(one).cache == estimate(same).cache == estimate(model(3, 2)).cache > 0
@@ -124,7 +128,7 @@ class TestGpuPlan:
         assert plan.used < 80 << 30
 
     def test_one_byte_less_is_one_layer_less(self) -> None:
-        """The plan takes exactly what is there: a layer's weights and its part of the cache are what a byte decides."""
+        """The plan uses exactly the free memory: one byte less than a layer's weights and cache is one layer less."""
         whole = plan_layers(model(), 80 << 30)
         assert plan_layers(model(), whole.used).layers == 5
         less = plan_layers(model(), whole.used - 1)
@@ -133,23 +137,23 @@ class TestGpuPlan:
         assert whole.used - less.used == 100 * MIB + per_cell * estimate(model()).cells
 
     def test_nothing_fits(self) -> None:
-        """Where not even the output goes, nothing is used, whatever is free."""
+        """Where not even the output layer fits, no layer is on the GPU."""
         plan = plan_layers(model(), GPU_OVERHEAD)
         assert (plan.layers, plan.used, plan.free) == (0, 0, GPU_OVERHEAD)
 
     def test_shared_embedding_is_copied(self) -> None:
-        """An output that shares the embedding of the tokens takes the GPU as much as one of its own."""
+        """An output layer that shares the token embedding takes as much GPU memory as one of its own."""
         free = 80 << 30
         assert plan_layers(model(tied=True), free).used == plan_layers(model(), free).used
 
     def test_embedding_stays(self) -> None:
-        """The embedding of the tokens is no part of what the GPU holds."""
+        """The token embedding is not in GPU memory."""
         need = estimate(model())
         plan = plan_layers(model(), 80 << 30)
         assert plan.used == need.total + GPU_OVERHEAD - 1024 * 32_000 * 2
 
     def test_longer_context_leaves_room_for_fewer_layers(self) -> None:
-        """The cache of a layer goes with it."""
+        """A longer context has a larger cache in each layer, so fewer layers fit."""
         free = plan_layers(model(layers=30), 80 << 30).used // 2
         short = plan_layers(model(layers=30), free, LoadOptions(context=128)).layers
         long = plan_layers(model(layers=30), free, LoadOptions(context=4096)).layers

@@ -28,7 +28,7 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
-    """The high-level interface on the same weights, with a cache as exact as ours."""
+    """The `Llama` of llama-cpp-python on the same weights, with a cache of the same precision."""
     llama = high_level(expanded, logits_all=False)
     yield llama
     llama.close()
@@ -36,7 +36,7 @@ def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
 
 @pytest.fixture(scope="module")
 def thorough(expanded: Path) -> Iterator[llama_cpp.Llama]:
-    """The same, keeping the logits of every position."""
+    """The same with the logits of every position."""
     llama = high_level(expanded, logits_all=True)
     yield llama
     llama.close()
@@ -64,7 +64,7 @@ def wanted(model: LlamaModel, number: int) -> list[int]:
 
 
 def by_yardstick(llama: llama_cpp.Llama, prompt: list[int], count: int) -> list[int]:
-    """Greedy tokens of the high-level interface."""
+    """Greedy tokens of the `Llama` of llama-cpp-python."""
     tokens: list[int] = []
     for token in llama.generate(prompt, temp=0.0, repeat_penalty=1.0):
         if token == llama.token_eos() or len(tokens) == count:
@@ -82,7 +82,7 @@ class TestGreedy:
         assert list(reply.tokens) == by_yardstick(yardstick, prompt, 16)
 
     def test_many_sequences(self, model: LlamaModel, yardstick: llama_cpp.Llama) -> None:
-        """More prompts than are written side by side, of different lengths, give the same tokens each."""
+        """More prompts than are generated at a time, of different lengths, give the same tokens each."""
         prompts = [wanted(model, number) for number in range(PARALLEL + 3)]
         replies = generate(model, alike(prompts, sampling=Sampling(), max_tokens=5))
         for prompt, reply in zip(prompts, replies, strict=True):

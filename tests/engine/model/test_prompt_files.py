@@ -1,4 +1,4 @@
-"""Prompt files, and the frame they lay around a log."""
+"""Prompt files, and the text that they put around a log."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ max_tokens = 3
 class TestFiles:
     @pytest.mark.parametrize("name", prompt_names())
     def test_every_shipped_prompt(self, name: str) -> None:
-        """Every prompt that comes with the program can be read, and its parameters give it back."""
+        """Every prompt of the program can be read, and its parameters give it back."""
         prompt = parse_prompt(name, prompt_text(name))
         assert prompt.name == name
         assert Prompt.from_params(prompt.as_params()) == prompt
 
     def test_every_field_changes_the_parameters(self) -> None:
-        """What a person edits in a prompt file is part of the config hash, whichever field it is."""
+        """Every field of a prompt file is part of the config hash."""
         whole = parse_prompt("p", WHOLE).as_params()
         edits = [("false", "true"), *((f'"{x}"', '"other"') for x in "bqrecs"), ("= 3", "= 4")]
         for old, new in edits:
@@ -65,13 +65,13 @@ class TestFiles:
 
 
 def prompt(chat: bool) -> Prompt:
-    """A prompt with text in every place."""
+    """A prompt with a text in every field."""
     return Prompt("p", chat, "before <|turn|>", " question", " reply", " yes", " no", (), 1)
 
 
 class TestFrame:
     def test_plain(self) -> None:
-        """Start token, text, log, question and the beginning of the reply."""
+        """A plain prompt is: start token, text, log, question, beginning of the reply."""
         around = frame(prompt(chat=False), ToyModel())
         assert around.head == [START, *b"before ", TURN]
         assert bytes(around.tail) == b" question reply"
@@ -79,7 +79,7 @@ class TestFrame:
     @pytest.mark.parametrize("adds_start", [True, False])
     @pytest.mark.parametrize("template_starts", [True, False])
     def test_one_start_token(self, adds_start: bool, template_starts: bool) -> None:
-        """A chat frame never has two start tokens, and has one where tokeniser or template wants it."""
+        """A chat prompt never has two start tokens, and has one where tokeniser or template adds it."""
         model = ToyModel(adds_start=adds_start)
         if not template_starts:
             model.template = model.template.removeprefix("<|start|>")
@@ -89,17 +89,17 @@ class TestFrame:
             assert around.head[0] == START
 
     def test_the_bare_log(self) -> None:
-        """A tuned model gets the start token alone."""
+        """A tuned model gets the start token and the log without a prompt."""
         around = frame(None, ToyModel())
         assert (around.head, around.tail) == ([START], [])
 
     def test_a_log_cannot_close_the_frame(self) -> None:
-        """A template is split at a mark that no transcript is tokenised with, so the log stands where it belongs."""
+        """A template is split at a mark that no transcript contains as a token, so a log cannot end its own message."""
         around = frame(prompt(chat=True), ToyModel())
         text = bytes(token for token in [*around.head, *b"LOG", *around.tail] if token < START)
         assert text == b"user\nbefore LOG question\nassistant\n reply"
 
 
 def test_opening_tokens() -> None:
-    """The opening of the next step is the same for every step, so that its probability is one number."""
+    """The opening tokens of the next step are the same for every step, so its probability is one number."""
     assert bytes(opening_tokens(ToyModel())) == b"\n\nTURN"

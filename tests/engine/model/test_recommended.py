@@ -28,7 +28,7 @@ model = []
 
 class TestShipped:
     def test_every_machine_has_every_role(self, tmp_path: Path) -> None:
-        """For 8, 16, 24 and 80 GB there is something to run, to train on and to embed with, which fits."""
+        """For 8, 16, 24 and 80 GB there is a fitting model to run, to train on and to embed with."""
         sets = recommended_sets(tmp_path)
         assert [one.memory for one in sets] == [8 * GB, 16 * GB, 24 * GB, 80 * GB]
         for one in sets:
@@ -40,20 +40,20 @@ class TestShipped:
                 assert model.note.endswith(".")
 
     def test_says_that_nobody_checked(self) -> None:
-        """The file says itself that its names were not held against the hub."""
+        """The file states that its names were not checked against the hub."""
         assert "NOT checked" in SHIPPED.read_text("utf-8")
 
 
 class TestOwn:
     def test_takes_their_place(self, tmp_path: Path) -> None:
-        """A file in the config folder is read instead, smallest machine first."""
+        """A file in the config folder replaces the program's list; its machines are in ascending order."""
         (tmp_path / "recommended.toml").write_text(OWN)
         small, large = recommended_sets(tmp_path)
         assert (small.memory, small.models, large.memory) == (4 * GB, (), 32 * GB)
         assert (large.models[0].repository, large.models[0].size) == ("me/Mine-GGUF", 1_500_000_000)
 
     def test_shipped_one_as_a_start(self, tmp_path: Path) -> None:
-        """A copy of the program's file is a list of one's own that says the same."""
+        """A copy of the program's file in the config folder gives the same list."""
         (tmp_path / "recommended.toml").write_bytes(SHIPPED.read_bytes())
         assert recommended_sets(tmp_path) == recommended_sets(tmp_path / "elsewhere")
 
@@ -68,7 +68,7 @@ class TestOwn:
         ],
     )
     def test_mistakes(self, text: str, why: str, tmp_path: Path) -> None:
-        """A file that cannot be read is named with what is wrong, never passed over."""
+        """A file that cannot be read is an error with its name and what is wrong."""
         (tmp_path / "recommended.toml").write_text(text)
         with pytest.raises(UsageError, match=why) as caught:
             recommended_sets(tmp_path)
@@ -79,6 +79,6 @@ class TestOwn:
     ("memory", "meant"), [(None, None), (4 * GB, None), (15.4 * GB, 16), (14 * GB, 8), (25 * GB, 24), (500 * GB, 80)]
 )  # fmt: skip
 def test_the_set_for_a_machine(memory: int | None, meant: int | None, tmp_path: Path) -> None:
-    """The largest that a machine holds; makers' figures may be a tenth more than what is there."""
+    """The largest set that a machine holds is taken; makers' figures may be a tenth above the real memory."""
     found = set_for(recommended_sets(tmp_path), memory)
     assert (None if found is None else found.memory // GB) == meant

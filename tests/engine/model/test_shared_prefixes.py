@@ -1,4 +1,4 @@
-"""Beginnings that prompts share, on the toy, which refuses what a real cache would answer wrongly."""
+"""Common prefixes of prompts, on the toy model, which raises where a real cache would give a wrong answer."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def shared(model: ToyModel, wanted: list[Task]) -> tuple[list[Task], int]:
 
 
 def texts(model: ToyModel, wanted: list[Task]) -> list[tuple[int, ...]]:
-    """Replies with shared beginnings."""
+    """Replies to prompts with common prefixes."""
     some, held = shared(model, wanted)
     return [reply.tokens for reply in write(model, some, range(8), held=held)]
 
 
 class TestWhatIsShared:
     def test_once(self) -> None:
-        """What all prompts begin with is decoded once; each decodes its own rest, and replies are what they were."""
+        """The prefix of all prompts is decoded once, each prompt decodes its own rest, and replies are unchanged."""
         wanted = tasks(*(RULES + bytes([65 + at]) * 9 for at in range(6)))
         model = ToyModel()
         some, held = shared(model, wanted)
@@ -45,7 +45,7 @@ class TestWhatIsShared:
         assert texts(ToyModel(), wanted) == plain
 
     def test_nested(self) -> None:
-        """Prompts that share more among themselves fork off a longer beginning, which goes on from the common one."""
+        """Prompts with a longer prefix in common fork it off the prefix of all."""
         wanted = tasks(RULES + CASE + b"1", RULES + b"x", RULES + CASE + b"2", RULES + b"yy")
         model = ToyModel()
         some, held = shared(model, wanted)
@@ -54,7 +54,7 @@ class TestWhatIsShared:
         assert held == model.decoded == part
 
     def test_equal_prompts(self) -> None:
-        """Of equal prompts all but the last token is shared, for its decoding gives the first distribution."""
+        """Equal prompts share all but the last token, whose decode gives the first distribution."""
         wanted = [replace(task, sampling=Sampling(temperature=1.0)) for task in tasks(RULES, RULES)]
         some, _ = shared(ToyModel(), wanted)
         assert [task.decoded for task in some] == [len(RULES) - 1] * 2
@@ -63,14 +63,14 @@ class TestWhatIsShared:
         assert plain[0] != plain[1]
 
     def test_a_prompt_that_others_begin_with(self) -> None:
-        """A prompt that is itself the beginning of another keeps its last token."""
+        """A prompt that is the prefix of another keeps its last token to itself."""
         some, _ = shared(ToyModel(), tasks(RULES, RULES + CASE))
         assert [task.decoded for task in some] == [len(RULES) - 1] * 2
 
 
 class TestWhatIsNot:
     def test_short_and_single(self) -> None:
-        """Short beginnings, single prompts and prompts without anything in common are left alone."""
+        """Short prefixes, single prompts and prompts without a common prefix are decoded as usual."""
         for wanted in (
             tasks(RULES),
             tasks(b"a" * (SHORTEST - 1) + b"x", b"a" * (SHORTEST - 1) + b"y"),
@@ -82,7 +82,7 @@ class TestWhatIsNot:
             assert model.decoded == 0
 
     def test_no_room(self) -> None:
-        """A beginning that leaves no room for the longest reply is not shared."""
+        """A prefix that leaves no room for the longest reply is not shared."""
         small = replace(ROOMY, context=256, cells=256)
         wanted = tasks(RULES + b"x", RULES + b"y")
         assert shared(ToyModel(small), wanted) == (wanted, 0)
@@ -100,7 +100,7 @@ class TestWhatIsNot:
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(st.sampled_from([b"r", b"c", b"1", b"2"]), max_size=5), max_size=9))
 def test_replies_do_not_change(parts: list[list[bytes]]) -> None:
-    """Whatever prompts have in common, each reply is the one that it gets without sharing."""
+    """Each reply is the same as without shared prefixes."""
     long = {b"r": RULES, b"c": CASE, b"1": b"one", b"2": b"two"}
     wanted = tasks(*(b"^" + b"".join(long[one] for one in part) for part in parts), max_tokens=4)
     plain = [reply.tokens for reply in generate(ToyModel(), wanted)]

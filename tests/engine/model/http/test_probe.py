@@ -136,14 +136,18 @@ class TestTrouble:
             probe(parse_address(url))
 
     def test_another_model(self) -> None:
-        """A model that answers nothing is named with the way to see which there are."""
+        """A model that neither completes nor chats is an error that names it and says how to list the server's
+        models.
+        """
         with running("vllm") as peer:
             peer.faults = [says(404, "no such model")] * 3
             with pytest.raises(ModelError, match="neither continues texts nor answers"):
                 probe(parse_address(peer.url))
 
     def test_wrong_key(self) -> None:
-        """What the server says of a key is told, with where keys come from; the key is not, though the server does."""
+        """The error about a wrong key has the server's message and says where keys come from; the key in the message is
+        hidden.
+        """
         with running("vllm") as peer:
             peer.faults = [says(401, "no such key sk-wrong")] * 3
             with pytest.raises(ModelError, match=r"answered 401 \(.*no such key …") as caught:
@@ -152,7 +156,7 @@ class TestTrouble:
         assert "sk-wrong" not in str(caught.value)
 
     def test_the_only_model(self) -> None:
-        """Where one is served, it need not be named."""
+        """Where the server has one model only, it need not be named."""
         with running("vllm") as peer:
             assert with_model(EndpointClient(parse_address(peer.base))).model == MODEL
 

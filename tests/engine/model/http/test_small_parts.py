@@ -1,4 +1,4 @@
-"""Waits, pace, control tokens, addresses and the forms of answers, each on its own."""
+"""Unit tests of retry waits, pace, control tokens, addresses and answer formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TestWaits:
         ],
     )
     def test_what_the_server_says(self, said: str, seconds: float) -> None:
-        """Numbers, spans and dates are heard, within bounds."""
+        """Numbers, durations and dates in a Retry-After header are read, within bounds."""
         assert wait_after(3, {"retry-after": said}, 0.9, NOW) == pytest.approx(seconds)
 
     @given(st.text(max_size=30), st.floats(0, 1, exclude_max=True))
@@ -45,7 +45,7 @@ class TestWaits:
         assert 0 <= wait_after(0, {"retry-after": said}, jitter, NOW) <= LONGEST_WAIT
 
     def test_longer_each_time(self) -> None:
-        """Without a word of the server each wait is twice the one before, up to a bound, spread at random."""
+        """Without a header each wait is twice the one before, up to a bound, with random jitter."""
         plain = [wait_after(n, {}, 0.0) for n in range(10)]
         assert plain[:4] == [0.5, 1.0, 2.0, 4.0]
         assert max(plain) == LONGEST_WAIT
@@ -62,13 +62,13 @@ class TestWaits:
         ],
     )
     def test_quota(self, headers: dict[str, str], seconds: float) -> None:
-        """Only a quota that is used up is waited for, as long as its header says."""
+        """The client waits for a quota only when it is used up, as long as its header says."""
         assert wait_for_quota(headers, NOW) == seconds
 
 
 class TestPace:
     def test_grows_while_all_is_well(self) -> None:
-        """With answers that take the same time more and more is sent at once, up to a bound."""
+        """While answers take the same time, the number of concurrent requests grows up to a bound."""
         pace = RequestLimit()
         before = pace.limit
         for _ in range(20_000):
@@ -76,7 +76,7 @@ class TestPace:
         assert before < pace.limit == MOST
 
     def test_halves_when_it_is_too_much(self) -> None:
-        """A burst of refusals of requests under way together halves the number once, not once each."""
+        """A burst of refusals of concurrent requests halves the limit once, not once for each."""
         pace = RequestLimit()
         for _ in range(500):
             pace.answered(0.1)
@@ -87,7 +87,7 @@ class TestPace:
         assert pace.limit == limit // 2
 
     def test_shrinks_when_answers_become_slow(self) -> None:
-        """Where more at once only makes all wait, less is sent."""
+        """Where more concurrent requests only make all answers slower, the limit falls."""
         pace = RequestLimit()
         for _ in range(500):
             pace.answered(0.1)
@@ -97,7 +97,7 @@ class TestPace:
         assert pace.limit < limit
 
     def test_at_least_one(self) -> None:
-        """However often it is too much, one request may be sent; and no more than the server says it does at once."""
+        """However often the server is overloaded, one request may be sent; the limit is at most the server's own."""
         pace = RequestLimit(most=2)
         assert pace.limit == 2
         for _ in range(50):
@@ -112,7 +112,7 @@ class TestControlTokens:
         ["<|im_end|>", "<|endoftext|>", "</s>", "<s>", "<end_of_turn>", "[/INST]", "<｜User｜>"],
     )
     def test_broken_up(self, token: str) -> None:
-        """A control token in a text no longer reads as one, and is counted."""
+        """A control token in a text is broken up so that it no longer is one, and is counted."""
         text, count = without_controls(f"before {token} after {token}")
         assert count == 2
         assert token not in text
@@ -130,11 +130,11 @@ class TestAddress:
         [("completions", "http://h:8/v1/completions"), ("/tokenize", "http://h:8/tokenize")],
     )
     def test_paths(self, name: str, url: str) -> None:
-        """What is a server's own lies beside /v1."""
+        """A server's own paths are beside /v1."""
         assert parse_address("http://h:8/v1/#m").url(name) == url
 
     def test_below_a_path(self) -> None:
-        """A server that is mounted somewhere is asked there."""
+        """Paths of a server that is mounted below a path begin with that path."""
         address = parse_address("https://h/gate/v1#m")
         assert address.url("/tokenize") == "https://h/gate/tokenize"
         assert address.port == 443
@@ -142,7 +142,7 @@ class TestAddress:
 
 class TestAnswers:
     def test_texts(self) -> None:
-        """OpenAI's old form names tokens by texts; the most probable comes first."""
+        """The old completions format names tokens by texts; the most probable comes first."""
         told = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"a": -1.0, "b": -0.5}]}
         (step,) = written({"choices": [{"text": "a", "logprobs": told}]}).steps
         assert step.chosen is not None
@@ -150,7 +150,7 @@ class TestAnswers:
         assert [one.text for one in step.top] == [b"b", b"a"]
 
     def test_ids(self) -> None:
-        """Tokens named by their ids have these, and no text."""
+        """Tokens that are named by ids have an id and no text."""
         told = {
             "tokens": ["token_id:7"],
             "token_logprobs": [-1.0],
@@ -161,7 +161,7 @@ class TestAnswers:
         assert (step.chosen.token, step.top[0].token) == (7, 9)
 
     def test_objects(self) -> None:
-        """The form of chats has bytes, which may be part of a character, and ids where the server gives them."""
+        """The chat format has bytes, which may be part of a character, and ids where the server gives them."""
         entry = {"token": "\ufffd", "bytes": [0xC3], "id": 5, "logprob": -0.25}
         told = {"content": [{**entry, "top_logprobs": [entry]}]}
         (step,) = written({"choices": [{"text": "", "logprobs": told}]}).steps
@@ -184,7 +184,7 @@ class TestAnswers:
         )
     )
     def test_anything(self, answer: object) -> None:
-        """Whatever a server answers is read or refused; a log-probability is never above 0 nor no number."""
+        """Any answer is parsed or refused; a log-probability is never above 0 or NaN."""
         try:
             found = written(answer)
         except RequestRefused:

@@ -1,8 +1,7 @@
-"""The toy model behind HTTP on this machine, in the manners of real servers, with faults on demand.
-
-What it says is computed from the toy's definition, so answers over HTTP can be compared with the same model in
-process. Manners are those of the servers' documentation; `llama-cpp-python` also has that server's mistake of giving,
-for a prompt's own tokens, the probabilities of the position after.
+"""The toy model behind HTTP on this machine, as servers of several kinds, with faults on demand. Its answers are
+computed from the toy's definition, so they can be compared with the same model in process. The servers follow their
+documentation; `llama-cpp-python` also has that server's fault of giving, for a prompt's own tokens, the probabilities
+of the position after.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LITERAL = re.compile(r'root ::= ("(?:[^"\\]|\\.)*")')
 
 
 class Refused(Exception):
-    """A request that the peer does not take."""
+    """A request that the peer answers with an error."""
 
 
 class ToyPeer:
@@ -76,7 +75,7 @@ class ToyPeer:
     # What it says
 
     def get(self, path: str) -> Answer:
-        """Answers to GET."""
+        """The answer to a GET request."""
         if path == "/v1/models":
             entry: dict[str, Any] = {"id": MODEL}
             if self.manner == "vllm":
@@ -91,7 +90,7 @@ class ToyPeer:
         return 404, {"error": "no such path"}
 
     def post(self, path: str, body: dict[str, Any]) -> Answer:
-        """Answers to POST."""
+        """The answer to a POST request."""
         try:
             if path == "/v1/completions" and self.manner != "chat":
                 return 200, self._complete(body)
@@ -165,7 +164,7 @@ class ToyPeer:
     def _write(
         self, prompt: Sequence[int], body: dict[str, Any], *, plain: bool = False
     ) -> tuple[list[int], str]:
-        """Tokens and why they end; `plain` chooses among small letters, which survive being text."""
+        """Generated tokens and the finish reason; `plain` chooses among small letters, which survive being text."""
         count = int(body.get("max_tokens", 16))
         if len(prompt) + count > self.context:
             raise Refused(f"maximum context length is {self.context} tokens")
@@ -255,7 +254,7 @@ class ToyPeer:
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Counts a request while it is answered."""
+        """Counts a request as active while it is answered."""
         with self._guard:
             self.active += 1
         try:
@@ -271,27 +270,27 @@ class ToyPeer:
 
 
 class QuietServer(ThreadingHTTPServer):
-    """Says nothing of clients that hang up, as they do when a run is cancelled; prints other faults."""
+    """Prints nothing about clients that hang up, as they do when a run is cancelled; prints other faults."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says what went wrong in a thread."""
+        """Prints an exception of a request thread."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Speaks for a peer."""
+    """Answers HTTP requests for a peer."""
 
     peer: ToyPeer
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Answers."""
+        """Sends the peer's answer."""
         self.peer.keys.append(self.headers.get("authorization"))
         self.say(*self.peer.get(self.path))
 
     def do_POST(self) -> None:
-        """Answers, or does what the fault of this request says."""
+        """Sends the peer's answer, or does what the fault of this request requires."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         peer = self.peer
         peer.keys.append(self.headers.get("authorization"))
@@ -317,11 +316,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 def says(code: int, what: Any, **headers: str) -> Fault:
-    """Answers this, with headers whose names have _ for -."""
+    """A fault that answers with this status and body; header names are written with _ for -."""
 
     def fault(handler: Handler, body: dict[str, Any]) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -331,7 +330,7 @@ def says(code: int, what: Any, **headers: str) -> Fault:
 
 
 def hangs_up(handler: Handler, body: dict[str, Any]) -> None:
-    """Closes the connection in the middle of an answer."""
+    """A fault that closes the connection in the middle of an answer."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()

@@ -1,4 +1,6 @@
-"""The guard of the program, on for the time of a test: the real one could never be taken off this process again."""
+"""The network guard for the time of a test, in place of the real one, which could not be taken off this process
+again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ sys.addaudithook(_hook)
 
 @pytest.fixture(autouse=True)
 def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As the program runs: nothing is reached that was not named; with nothing of the developer's own hub."""
+    """Blocks every host that was not named, as in the program, and hides the developer's own hub settings."""
     global _on
     for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", network_guard.VARIABLE):
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""Pulling from a hub: interrupted, throttled, damaged, redirected, refused; and what is left on disk each time."""
+"""Downloads from a hub: interrupted, throttled, damaged, redirected, refused; and what is left on disk each time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FILE = "tiny-f32.gguf"
 
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A model small enough to be served a hundred times."""
+    """A model file small enough to be served a hundred times."""
     return write_sliding(tmp_path_factory.mktemp("served") / "tiny.gguf").read_bytes()
 
 
@@ -54,12 +54,12 @@ def server(content: bytes) -> Iterator[HubServer]:
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits between two attempts."""
+    """Removes the waits between attempts."""
     monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
 
 
 def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPlan]:
-    """The hub, and the plan for its one file."""
+    """The hub, and the pull plan for its one file."""
     hub = Hub(server.url, token)
     repository = look_at(hub, NAME)
     return hub, plan_pull(data, hub, repository, repository.file(None))
@@ -84,7 +84,7 @@ def left(data: Path) -> set[str]:
 
 class TestWhole:
     def test_file_and_manifest(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """What was served lies there byte for byte, with a manifest that says from where it is, and nothing else."""
+        """The file is on disk byte for byte with a manifest of its source, and nothing else."""
         plan = pulled(server, tmp_path)
         assert plan.first.read_bytes() == content
         assert left(tmp_path) == {FILE, "tiny-f32.manifest.json"}
@@ -101,12 +101,12 @@ class TestWhole:
         read_gguf(file)
 
     def test_the_commit_is_asked_for(self, server: HubServer, tmp_path: Path) -> None:
-        """The file is asked for at the commit that was looked at, not at a branch that may move meanwhile."""
+        """The file is requested at the commit of the plan, not at a branch, which may move meanwhile."""
         pulled(server, tmp_path)
         assert {one.path for one in server.downloads} == {f"/{NAME}/resolve/{COMMIT}/{FILE}"}
 
     def test_progress(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """Bytes only rise, to the size of the file; then it is checked."""
+        """The byte count rises to the size of the file; then the file is checked."""
         reported: list[PullProgress] = []
         pulled(server, tmp_path, reported.append)
         pulls = [one.done for one in reported if one.state == "pulling"]
@@ -115,13 +115,13 @@ class TestWhole:
         assert {one.total for one in reported} == {len(content)}
 
     def test_changed_since(self, server: HubServer, tmp_path: Path) -> None:
-        """A file that somebody wrote to since is not taken for the one that was checked."""
+        """A file that was written to since its pull has no known checksum any more."""
         plan = pulled(server, tmp_path)
         plan.first.write_bytes(plan.first.read_bytes()[:-1] + b"x")
         assert known_sha256(plan.first) is None
 
     def test_parts_of_one_model(self, tmp_path: Path, content: bytes) -> None:
-        """A model in several files is one pull; it is in the catalogue by its first file, when all are there."""
+        """A model in several files is one pull; the catalogue names its first file once all are there."""
         names = [f"q8/big-{nth:05}-of-00002.gguf" for nth in (1, 2)]
         files = dict.fromkeys(names, content)
         with serving({NAME: Repository(files)}) as server:
@@ -133,7 +133,7 @@ class TestWhole:
         assert left(tmp_path) == set()
 
     def test_twice(self, server: HubServer, tmp_path: Path) -> None:
-        """What is here already is not pulled again, and the message says as what it is here."""
+        """A file that is here already is not pulled again; the message has its name here."""
         pulled(server, tmp_path)
         with pytest.raises(UsageError, match="is here as 'tiny-f32'"):
             planned(server, tmp_path)
@@ -141,7 +141,7 @@ class TestWhole:
 
 class TestInterrupted:
     def test_cut_connections(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """Each time the connection ends, the next asks for the rest only, and the file is whole in the end."""
+        """After a cut connection the next request asks for the rest only, and the file is complete in the end."""
         server.faults.extend([Fault(cut=1000), Fault(cut=5000), Fault(cut=1)])
         plan = pulled(server, tmp_path)
         assert plan.first.read_bytes() == content
@@ -151,7 +151,7 @@ class TestInterrupted:
     def test_gives_up_and_goes_on_later(
         self, server: HubServer, content: bytes, tmp_path: Path
     ) -> None:
-        """A hub that stays away ends the pull with what has arrived; another one goes on there."""
+        """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
         server.faults.append(Fault(cut=1234))
         server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
@@ -166,7 +166,9 @@ class TestInterrupted:
         assert unfinished(tmp_path) == []
 
     def test_paused(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """A pause ends the pull between two pieces, keeps them, and is no failure; going on makes the file whole."""
+        """A pause ends the pull between two pieces, keeps them, and is no failure; a resumed pull completes the
+        file.
+        """
         hub, plan = planned(server, tmp_path)
         stop, hold = threading.Event(), threading.Event()
         server.faults.append(Fault(cut=2000, hold=hold))
@@ -187,12 +189,12 @@ class TestInterrupted:
     def test_server_that_cannot_resume(
         self, server: HubServer, content: bytes, tmp_path: Path
     ) -> None:
-        """Where the whole file comes again, it takes the place of what had arrived."""
+        """Where the server sends the whole file again, it replaces the part that had arrived."""
         server.faults.extend([Fault(cut=1000), Fault(no_range=True)])
         assert pulled(server, tmp_path).first.read_bytes() == content
 
     def test_another_piece(self, server: HubServer, tmp_path: Path) -> None:
-        """A piece from elsewhere in the file is refused, not written behind the others."""
+        """A piece from another position of the file is refused, not appended."""
         server.faults.extend([Fault(cut=1000), Fault(shift=7)])
         with pytest.raises(ModelError, match="another piece"):
             pulled(server, tmp_path)
@@ -201,7 +203,7 @@ class TestInterrupted:
     def test_throttled(
         self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A hub that is busy is asked again after as long as it says, bounded."""
+        """A pull from a busy hub waits as long as the hub asks, within bounds."""
         waits: list[float] = []
         monkeypatch.setattr(download.Fetch, "_rest", lambda _, seconds: waits.append(seconds))
         server.faults.extend(
@@ -212,7 +214,7 @@ class TestInterrupted:
         assert len(waits) == 3
 
     def test_two_at_a_time(self, server: HubServer, tmp_path: Path) -> None:
-        """A pull that works is not begun a second time, and its parts are not given up under it."""
+        """A pull that is in progress cannot be started a second time, and its parts cannot be discarded."""
         hub, plan = planned(server, tmp_path)
         refused: list[UsageError] = []
 
@@ -231,7 +233,7 @@ class TestInterrupted:
         assert plan.first.is_file()
 
     def test_given_up(self, server: HubServer, tmp_path: Path) -> None:
-        """Giving a pull up deletes what had arrived."""
+        """Discarding a pull deletes what had arrived."""
         server.faults.append(Fault(cut=1234))
         server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
         with pytest.raises(ModelError):
@@ -242,7 +244,7 @@ class TestInterrupted:
 
 class TestDamaged:
     def test_one_bit(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """One wrong bit is found, and the file thrown away: it is in no catalogue, and the next pull begins anew."""
+        """One wrong bit is detected and the file deleted; it is in no catalogue, and the next pull begins anew."""
         server.faults.append(Fault(flip=len(content) // 2))
         with pytest.raises(ModelFileError, match="arrived damaged"):
             pulled(server, tmp_path)
@@ -250,14 +252,14 @@ class TestDamaged:
         assert pulled(server, tmp_path).first.read_bytes() == content
 
     def test_more_than_there_is(self, server: HubServer, tmp_path: Path) -> None:
-        """A server that sends more than the hub said is stopped there."""
+        """A download that is longer than the announced size is stopped there."""
         server.faults.append(Fault(extra=100_000))
         with pytest.raises(ModelError, match="sent more than"):
             pulled(server, tmp_path)
         assert pulled_models(tmp_path) == []
 
     def test_no_model(self, tmp_path: Path) -> None:
-        """What has the right checksum and is no sound model is thrown away too."""
+        """A file with the right checksum that is no valid model is deleted too."""
         with (
             serving({NAME: Repository({FILE: b"GGUF" + b"\xff" * 5000})}) as server,
             pytest.raises(ModelFileError, match="GGUF file"),
@@ -270,7 +272,7 @@ class TestRefused:
     def test_no_room(
         self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A disk without room is said before a byte is asked for; nothing is left there."""
+        """Too little disk space is an error before the first request, and nothing is left on disk."""
         monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 1000)
         with pytest.raises(ModelError, match=r"GB have to stay free") as caught:
             pulled(server, tmp_path)
@@ -281,7 +283,7 @@ class TestRefused:
     def test_room_counts_what_is_there(
         self, server: HubServer, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A pull that goes on needs room for the rest only."""
+        """A resumed pull needs disk space for the rest only."""
         server.faults.append(Fault(cut=len(content) - 100))
         server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
         with pytest.raises(ModelError):
@@ -291,7 +293,9 @@ class TestRefused:
         carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
 
     def test_gated(self, server: HubServer, tmp_path: Path) -> None:
-        """A gated file says where to accept its terms and where to put the token; with one it comes."""
+        """The error about a gated file says where to accept its terms and where to put the token; with a token it is
+        pulled.
+        """
         server.repositories[NAME].gated = True
         with pytest.raises(ModelError, match="is gated") as caught:
             pulled(server, tmp_path)
@@ -301,7 +305,7 @@ class TestRefused:
         pulled(server, tmp_path, token=TOKEN)
 
     def test_gone(self, server: HubServer, tmp_path: Path) -> None:
-        """A file that vanished between looking and pulling is said so."""
+        """A file that vanished since the plan is an error that says so."""
         hub, plan = planned(server, tmp_path)
         server.repositories[NAME].files.clear()
         with pytest.raises(ModelError, match="no longer has this file"):
@@ -310,7 +314,7 @@ class TestRefused:
     def test_switch(
         self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """While a switch forbids the network, nothing is pulled."""
+        """While an offline switch is on, nothing is pulled."""
         hub, plan = planned(server, tmp_path)
         monkeypatch.setenv(network_guard.VARIABLE, "1")
         with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
@@ -320,7 +324,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("name", ["", "a/b", "a\nb", "x" * 300])
     def test_names(self, name: str, server: HubServer, tmp_path: Path) -> None:
-        """A name that does not fit into a line is refused."""
+        """A name that is empty, too long or not on one line is refused."""
         hub = Hub(server.url)
         repository = look_at(hub, NAME)
         with pytest.raises(UsageError, match="cannot be the name"):
@@ -329,7 +333,7 @@ class TestRefused:
 
 class TestSentOn:
     def test_elsewhere(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """The host that the hub sends a download to is said, let through, and not given the token."""
+        """The host of a redirected download is shown, allowed by the guard, and not given the token."""
         server.elsewhere = True
         server.faults.append(Fault(cut=1000))
         reported: list[PullProgress] = []
@@ -343,7 +347,7 @@ class TestSentOn:
         assert {one.headers["authorization"] for one in here} == {f"Bearer {TOKEN}"}
 
     def test_the_guard_is_closed_again(self, server: HubServer, tmp_path: Path) -> None:
-        """After a pull neither the hub nor the other host is reached."""
+        """After a pull neither the hub nor the host of the redirect can be reached."""
         import socket
 
         server.elsewhere = True
@@ -353,7 +357,7 @@ class TestSentOn:
                 socket.create_connection((host, server.port))
 
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
-        """A way that began encrypted is not left for one that is open."""
+        """A redirect from https to http is refused."""
         fetch = download.Fetch(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _part(content), tmp_path / "x",
             stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
@@ -362,7 +366,7 @@ class TestSentOn:
             fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
 
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
-        """A hub elsewhere cannot send a download to a service of this machine."""
+        """A redirect of a remote hub to this machine is refused."""
         fetch = download.Fetch(
             Hub("https://hub.example"), NAME, COMMIT, _part(content), tmp_path / "x",
             stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
@@ -371,7 +375,7 @@ class TestSentOn:
             fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
 
     def test_circles(self, server: HubServer, tmp_path: Path) -> None:
-        """A hub that sends the download in circles is left."""
+        """A redirect loop ends the pull."""
         server.faults.extend(Fault(location=f"/{NAME}/resolve/{COMMIT}/{FILE}") for _ in range(20))
         with pytest.raises(ModelError, match="in circles"):
             pulled(server, tmp_path)
@@ -382,7 +386,7 @@ def _part(content: bytes) -> PartFile:
 
 
 def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
-    """Plan and manifest hold no token, and neither does the hub's own text."""
+    """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
     server.faults.append(Fault(cut=100))
     server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))

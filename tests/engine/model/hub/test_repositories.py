@@ -1,4 +1,4 @@
-"""Searching a hub and looking at a repository, and what is made of its refusals."""
+"""Searching a hub and listing a repository, and the errors made of its refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server() -> Iterator[HubServer]:
 
 class TestSearch:
     def test_by_name(self, server: HubServer) -> None:
-        """What has the word in its name, most downloaded first, with licence and whether it is gated."""
+        """A search finds repositories with the word in their name, most downloaded first, with licence and gating."""
         found = search(Hub(server.url), "small")
         assert [(one.name, one.licence, one.gated, one.downloads) for one in found] == [
             ("two/Smaller-GGUF", "mit", True, 900),
@@ -41,13 +41,13 @@ class TestSearch:
         assert {one.changed for one in found} == {"2026-05-04"}
 
     def test_only_ggufs_are_asked_for(self, server: HubServer) -> None:
-        """The hub is asked for repositories with GGUF files, in one request."""
+        """A search is one request for repositories with GGUF files."""
         search(Hub(server.url), "small")
         (asked,) = server.requests
         assert "filter=gguf" in asked.path
 
     def test_names_that_are_none(self, server: HubServer) -> None:
-        """A name that could not be asked for is left out."""
+        """Results with an invalid name are left out."""
         server.repositories = {
             "a/../../b": Repository({}),
             "a/b\x1b[2J": Repository({}),
@@ -61,7 +61,7 @@ class TestSearch:
 
 class TestRepository:
     def test_files(self, server: HubServer) -> None:
-        """GGUF files with size and checksum, the smallest first, at a commit."""
+        """The GGUF files have size, checksum and commit, the smallest first."""
         found = look_at(Hub(server.url), "one/Small-GGUF")
         assert [(file.name, file.size) for file in found.files] == [
             ("small-q4_0.gguf", 400),
@@ -71,7 +71,7 @@ class TestRepository:
         assert (found.revision, found.licence, found.gated) == (COMMIT, "apache-2.0", False)
 
     def test_a_piece_of_the_name(self, server: HubServer) -> None:
-        """A file is named by a piece that only it has; else what there is is said."""
+        """A file is found by a part of its name that no other has; otherwise the error lists the files."""
         found = look_at(Hub(server.url), "one/Small-GGUF")
         assert found.file("Q8").name == "small-q8_0.gguf"
         assert found.file("small-q4_0.gguf").size == 400
@@ -82,7 +82,7 @@ class TestRepository:
             assert "small-q8_0.gguf" in caught.value.hint
 
     def test_parts(self, server: HubServer) -> None:
-        """The parts of a split model are one file; one whose parts are not all there cannot be pulled."""
+        """The parts of a split model are one file; a split model with missing parts cannot be pulled."""
         names = [f"big-{nth:05}-of-00003.gguf" for nth in (3, 1, 2)]
         server.repositories = {
             "a/b": Repository(dict.fromkeys([*names, "half-00001-of-00002.gguf"], b"w" * 10))
@@ -95,20 +95,20 @@ class TestRepository:
         "path", ["../evil.gguf", "a/../../evil.gguf", "/evil.gguf", "a b.gguf", "\x1b[2J.gguf", ".h.gguf", "a//b.gguf"]
     )  # fmt: skip
     def test_paths_that_are_none(self, path: str, server: HubServer) -> None:
-        """A name that would lead elsewhere on this disk, or is no plain one, is left out and counted."""
+        """Files whose path is unsafe are left out and counted."""
         server.repositories = {"a/b": Repository({path: b"w", "good.gguf": b"w"})}
         found = look_at(Hub(server.url), "a/b")
         assert ([file.name for file in found.files], found.left_out) == (["good.gguf"], 1)
 
     def test_checksum_that_is_none(self, server: HubServer) -> None:
-        """A file without a SHA-256 cannot be checked, so it is not offered."""
+        """A file without a SHA-256 is not offered, because it could not be checked."""
         server.repositories = {"a/b": Repository({"a.gguf": b"w"}, said={"a.gguf": "sha1:123"})}
         assert look_at(Hub(server.url), "a/b").files == ()
 
 
 class TestRefusals:
     def test_unknown(self, server: HubServer) -> None:
-        """A repository that is not there, or may not be seen, is said so, with what a token would change."""
+        """The error about a missing or hidden repository says what a token would change."""
         for name in ("no/body", "two/Hidden-GGUF"):
             with pytest.raises(ModelError, match="may be seen with no token") as caught:
                 look_at(Hub(server.url), name)
@@ -116,25 +116,25 @@ class TestRefusals:
         assert look_at(Hub(server.url, TOKEN), "two/Hidden-GGUF").files
 
     def test_wrong_token(self, server: HubServer) -> None:
-        """A token that the hub does not know is said so, and not shown."""
+        """An unknown token is an error that does not contain it."""
         with pytest.raises(ModelError, match="does not accept the token") as caught:
             look_at(Hub(server.url, "hf_wrong"), "one/Small-GGUF")
         assert "hf_wrong" not in str(caught.value)
 
     def test_revision(self, server: HubServer) -> None:
-        """A revision that is not there is said so."""
+        """A missing revision is an error that names it."""
         with pytest.raises(ModelError, match="no such revision"):
             look_at(Hub(server.url), "one/Small-GGUF", "v9")
 
     @pytest.mark.parametrize("name", ["", "one", "a/b/c", "../x", "a/b\n", "a b/c"])
     def test_no_name(self, name: str, server: HubServer) -> None:
-        """What is no name of a repository is not asked for."""
+        """An invalid repository name is refused without a request."""
         with pytest.raises(UsageError, match="no name of a repository"):
             look_at(Hub(server.url), name)
         assert server.requests == []
 
     def test_away(self, capfd: pytest.CaptureFixture[str]) -> None:
-        """A hub that is not there is said by its address with what to do, once, and the library says nothing."""
+        """An unreachable hub is one error with its address and what to do; the library prints nothing."""
         with serving({}) as server:
             url = server.url
         with pytest.raises(ModelError) as caught:
@@ -148,7 +148,7 @@ class TestRefusals:
     def test_busy(
         self, status: int, said: str, server: HubServer, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        """A hub that is busy is asked once, and said to be."""
+        """A busy hub is asked once, and the error says that it is busy."""
         server.busy = status
         with pytest.raises(ModelError, match=said):
             search(Hub(server.url), "x")
@@ -156,19 +156,19 @@ class TestRefusals:
         assert capfd.readouterr() == ("", "")
 
     def test_no_hub(self, server: HubServer) -> None:
-        """A server that cannot search is said to be no hub."""
+        """A server without search is an error that says it is no hub."""
         with pytest.raises(ModelError, match="is no hub"):
             search(Hub(f"{server.url}/elsewhere"), "x")
 
     def test_switch(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        """While a switch forbids the network, the hub is not asked."""
+        """While an offline switch is on, the hub is not asked."""
         monkeypatch.setenv(network_guard.VARIABLE, "1")
         with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
             search(Hub(server.url), "x")
         assert server.requests == []
 
     def test_its_own_switch(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The library's own variable is heard too."""
+        """The library's own offline variable works too."""
         from huggingface_hub import constants
 
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -176,7 +176,7 @@ class TestRefusals:
             search(Hub(server.url), "x")
 
     def test_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without the library it is said how to get it."""
+        """Without the library the error says how to install it."""
         monkeypatch.setitem(sys.modules, "huggingface_hub", None)
         with pytest.raises(ModelError, match="is missing") as caught:
             search(Hub("http://127.0.0.1:9"), "x")
@@ -185,8 +185,9 @@ class TestRefusals:
 
 class TestQuiet:
     def test_nothing_is_told(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Requests say which library asks, and nothing of the machine's other libraries, also where the library was
-        imported before it was told to be silent; no token goes unasked."""
+        """Requests name the library only and none of the machine's others, also where it was imported before telemetry
+        was switched off; no token is sent unasked.
+        """
         from huggingface_hub import constants
 
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", False)
@@ -197,7 +198,7 @@ class TestQuiet:
             assert "torch" not in asked.headers["user-agent"]
 
     def test_no_connection_stays(self, server: HubServer) -> None:
-        """What was opened for a request is closed with it: the next thing that asks is refused."""
+        """The connection of a request is closed with it: the next one is refused by the guard."""
         import huggingface_hub
 
         search(Hub(server.url), "small")
@@ -210,7 +211,7 @@ class TestQuiet:
 
 class TestWhichHub:
     def test_default(self) -> None:
-        """Without a word it is Hugging Face, without a token."""
+        """By default the hub is Hugging Face, without a token."""
         assert hub_from_environment() == Hub(DEFAULT_HUB)
         assert (Hub(DEFAULT_HUB).host, Hub(DEFAULT_HUB).port) == ("huggingface.co", 443)
 
@@ -227,7 +228,7 @@ class TestWhichHub:
         )
 
     def test_keyring(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where the variable is not set, the keyring is asked for the token; one that fails is as none."""
+        """Without the variable the token comes from the keyring; a keyring that fails counts as empty."""
         keyring = ModuleType("keyring")
         keyring.get_password = lambda service, name: f"{service}/{name}"  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "keyring", keyring)
@@ -242,20 +243,22 @@ class TestWhichHub:
         "url", ["hub.example", "ftp://hub.example", "https://", "http://[::1", "https://a:99999"]
     )
     def test_no_url(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What is no URL is said so."""
+        """An address that is no URL is an error that says so."""
         monkeypatch.setenv("HF_ENDPOINT", url)
         with pytest.raises(UsageError, match="HF_ENDPOINT"):
             hub_from_environment()
 
     def test_password_in_url(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A password in the address would come into manifests, so it is refused, and not repeated."""
+        """A password in the address is refused, because it would be stored in manifests, and is not repeated in the
+        error.
+        """
         monkeypatch.setenv("HF_ENDPOINT", "https://me:secret@hub.example")
         with pytest.raises(WorkbenchError) as caught:
             hub_from_environment()
         assert "secret" not in str(caught.value)
 
     def test_token_goes_encrypted(self) -> None:
-        """A token goes to a hub elsewhere only on an encrypted way."""
+        """A token is sent to a remote hub over https only."""
         assert Hub("https://hub.example", TOKEN).sent_token == TOKEN
         assert Hub("http://127.0.0.1:80", TOKEN).sent_token == TOKEN
         assert Hub("http://hub.example", TOKEN).sent_token is False
