@@ -239,9 +239,9 @@ def _pulls(data: Path) -> Iterator[Check]:
 
 def _takes(facts: ModelFacts) -> str:
     """How much memory a model takes, of the machine and of the GPU, in words."""
-    if facts.takes is None:
+    if facts.footprint is None:
         return ""
-    need, plan = facts.takes.need, facts.takes.plan
+    need, plan = facts.footprint.need, facts.footprint.plan
     text = f", takes {_size(need.total)} for logs of {need.context:,} tokens"
     return text if plan is None else f"{text}, {plan.layers} of {plan.of} layers on the GPU"
 
@@ -299,7 +299,7 @@ def _added(facts: ModelFacts) -> Check:
     if facts.problem:
         return Check(name, "bad", f"{entry.path}: {facts.problem}", "Get the file again.")
     found = f"{_size(facts.size)}, {entry.path}{_takes(facts)}"
-    if facts.takes is not None and facts.takes.fits is False:
+    if facts.footprint is not None and facts.footprint.fits is False:
         fix = "Use a smaller model or file, or a shorter context with --context."
         return Check(name, "warn", f"{found}, more than there is", fix)
     return Check(name, "ok", found)

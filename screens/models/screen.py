@@ -238,7 +238,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         elif item.state in words.WORKING:
             self._pause(item.name)
         elif self._idle():
-            self._act("going on …", lambda: self.models.go_on(item.name), lambda _: None)
+            self._act("going on …", lambda: self.models.resume(item.name), lambda _: None)
 
     def _pause(self, name: str) -> None:
         """Pauses without a background call, which would replace the one that runs."""

@@ -252,12 +252,14 @@ def _summary(model: ModelFacts) -> str:
     if model.problem:
         return one_line(model.problem, 300)
     parts = []
-    if model.takes is not None:
-        parts.append(f"takes {model.takes.need.total / 1e9:.1f} GB of memory")
-        if model.takes.fits is False:
+    if model.footprint is not None:
+        parts.append(f"takes {model.footprint.need.total / 1e9:.1f} GB of memory")
+        if model.footprint.fits is False:
             parts[-1] += ", MORE THAN THERE IS"
-        if model.takes.plan is not None:
-            parts.append(f"{model.takes.plan.layers} of {model.takes.plan.of} layers on the GPU")
+        if model.footprint.plan is not None:
+            parts.append(
+                f"{model.footprint.plan.layers} of {model.footprint.plan.of} layers on the GPU"
+            )
     tuning = model.entry.tuning
     if tuning is None:
         parts.append("not tuned")
@@ -274,8 +276,8 @@ def _summary(model: ModelFacts) -> str:
 
 
 def _described(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
-    entry, manifest, takes = model.entry, model.manifest, model.takes
-    plan = takes.plan if takes else None
+    entry, manifest, footprint = model.entry, model.manifest, model.footprint
+    plan = footprint.plan if footprint else None
     return {
         "name": entry.name,
         "origin": entry.origin,
@@ -288,13 +290,13 @@ def _described(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> d
         "revision": manifest.revision if manifest else None,
         "pulled_at": manifest.pulled_at if manifest else None,
         "memory": None
-        if takes is None
+        if footprint is None
         else {
-            "weights": takes.need.weights,
-            "cache": takes.need.cache,
-            "compute": takes.need.compute,
-            "context": takes.need.context,
-            "fits": takes.fits,
+            "weights": footprint.need.weights,
+            "cache": footprint.need.cache,
+            "compute": footprint.need.compute,
+            "context": footprint.need.context,
+            "fits": footprint.fits,
         },
         "gpu": None
         if plan is None

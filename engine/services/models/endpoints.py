@@ -1,4 +1,4 @@
-"""The endpoints of a session: clients for them, checks before a run starts, and descriptions."""
+"""The endpoints of a session: clients, checks before a run starts, and descriptions."""
 
 from __future__ import annotations
 
@@ -31,13 +31,17 @@ REPLIES = "replies.sqlite"
 
 
 class Endpoints:
-    """The endpoints of a session. No request is sent and no reply cache opened before it is needed."""
+    """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
 
     def __init__(self, data: Path, cache: Path) -> None:
-        """Reads the list.
+        """Reads the list of endpoints.
+
+        Args:
+            data: Folder with the list.
+            cache: Folder of the reply cache.
 
         Raises:
-            ModelFileError: It cannot be read.
+            ModelFileError: The list cannot be read.
         """
         self._data, self._cache = data, cache
         self.book.entries()
@@ -52,22 +56,25 @@ class Endpoints:
         """
         return EndpointBook(self._data)
 
-    def model(self, words: str | None, options: LoadOptions) -> RunnableModel | None:
-        """The model behind the endpoints that a name stands for; None for models of this machine.
+    def model(self, name: str | None, options: LoadOptions) -> RunnableModel | None:
+        """Returns the model that the named endpoints serve; None if the name is not that of endpoints.
+
+        Args:
+            name: `NAME` or `NAME,NAME2`.
 
         Raises:
             UsageError: The endpoints do not serve the same model alike.
         """
-        names = self.book.named(words)
+        names = self.book.named(name)
         return self.book.runnable(names, options) if names else None
 
-    def serves(self, words: str | None, adapter: object = None) -> bool:
-        """Whether a name stands for endpoints.
+    def serves(self, name: str | None, adapter: object = None) -> bool:
+        """Whether a name is that of endpoints.
 
         Raises:
-            UsageError: It does, and an adapter is given too.
+            UsageError: It is, and an adapter is given too.
         """
-        if not self.book.named(words):
+        if not self.book.named(name):
             return False
         if adapter is not None:
             raise UsageError(
@@ -77,7 +84,7 @@ class Endpoints:
         return True
 
     def connect(self, names: tuple[str, ...]) -> EndpointModel:
-        """A client for these endpoints.
+        """Returns a client for these endpoints.
 
         Raises:
             UsageError: They do not serve the same model alike, or a variable with a key is not set.
@@ -88,7 +95,7 @@ class Endpoints:
         return EndpointModel(", ".join(names), fleet, self.book.can(names))
 
     def key_for(self, url: str) -> str:
-        """The key of the endpoint at a URL; empty if it was not added, needs no key, or the text is not a URL."""
+        """Returns the key of the endpoint at a URL; empty if it is unknown, needs no key, or the text is not a URL."""
         if not url.startswith(("http://", "https://")):
             return ""
         asked = parse_address(url, leaf="embeddings")
@@ -131,7 +138,7 @@ class Endpoints:
 
 
 def endpoint_summary(entry: EndpointEntry) -> str:
-    """One line on an endpoint: its URL and which work it can do."""
+    """Returns a line about an endpoint: its URL and the kinds of work that it can do."""
     can = entry.can
     words = [entry.url, can.server if can.server != "unknown" else "", *(work_lines(can))]
     return ", ".join(one_line(word, 160) for word in words if word)

@@ -24,8 +24,8 @@ class ModelFacts:
 
     Attributes:
         size: Bytes of all its files; None if the file is gone.
-        header: Header of the file that would be loaded; None if it cannot be read, and `problem` says why.
-        takes: Memory that this file needs on this machine.
+        header: Header of the file that would be loaded; None if it cannot be read (`problem` has the reason).
+        footprint: Memory that the file needs on this machine; None if unknown.
         tokens_per_s: Measured on this machine.
         manifest: Source of a pulled model.
     """
@@ -33,7 +33,7 @@ class ModelFacts:
     entry: ModelEntry
     size: int | None = None
     header: GgufFile | None = None
-    takes: Footprint | None = None
+    footprint: Footprint | None = None
     tokens_per_s: float | None = None
     manifest: Manifest | None = None
     problem: str = ""
@@ -49,7 +49,7 @@ class ModelFacts:
 
     @property
     def source(self) -> str:
-        """The repository, else the folder."""
+        """Repository that the model was pulled from, else its folder."""
         return self.manifest.repository if self.manifest else str(self.entry.path.parent)
 
     @property
@@ -59,7 +59,7 @@ class ModelFacts:
 
 
 def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> ModelFacts:
-    """Reads the header of a model. A broken file does not raise: `problem` says what is wrong."""
+    """Collects the facts about a model, its header among them. Does not raise for a broken file, but sets `problem`."""
     manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
     try:
         shipped = read_gguf(entry.path)
@@ -87,7 +87,7 @@ class AdapterFacts:
 
     @property
     def note(self) -> str:
-        """A line with its base model, recipe and AUROC."""
+        """A line with base model, recipe and AUROC."""
         made_of = self.entry.made_of
         base = self.base or f"{made_of.base_name or 'an unknown base'}, which is not in this list"
         parts = [f"for {base}"]
@@ -99,7 +99,7 @@ class AdapterFacts:
 
 
 def adapter_facts(catalog: Catalog, entry: AdapterEntry) -> AdapterFacts:
-    """Size and base of an adapter."""
+    """Collects the facts about an adapter."""
     there = entry.path.is_file()
     base = base_for(catalog, entry.path) if there else None
     return AdapterFacts(
@@ -108,7 +108,7 @@ def adapter_facts(catalog: Catalog, entry: AdapterEntry) -> AdapterFacts:
 
 
 def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
-    """The first model that an adapter fits, or None."""
+    """Returns the first model of the catalogue that an adapter fits, or None."""
     for entry in catalog.entries():
         with contextlib.suppress(ModelFileError):
             refuse_other_base(adapter, entry.path)
@@ -117,7 +117,7 @@ def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
 
 
 def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
-    """A model or an adapter of the catalogue by its name.
+    """Returns the model or adapter of this name in the catalogue.
 
     Raises:
         UsageError: There is none.
@@ -131,7 +131,7 @@ def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
 
 
 def ggufs_in(path: Path) -> Iterator[Path]:
-    """The models of a file or of a folder: of a split model the first part; subfolders are not searched.
+    """Yields the GGUF files at a path, a file or a folder without its subfolders; of a split model the first part.
 
     Raises:
         UsageError: There is none.

@@ -1,4 +1,5 @@
-"""The model that a run takes: the one it names, else the one the project chose for the work, else the built-in one."""
+"""The model of a run: the one it names, else the one that the project chose for its kind of work, else the built-in
+one."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from engine.store import settings
 from engine.store.project import Project
 
 SETTING = "models"
-"""The setting: names of models by work."""
+"""Key of the project setting: kind of work -> name of a model."""
 
 
 class ModelsInUse:
-    """The models of one project's runs."""
+    """Finds the models for the runs of one project."""
 
     def __init__(self, project: Project, catalog: Catalog, endpoints: Endpoints) -> None:
         self._project, self._catalog, self._endpoints = project, catalog, endpoints
@@ -32,13 +33,13 @@ class ModelsInUse:
     # What the project chose
 
     def chosen(self) -> dict[Work, str]:
-        """The models that this project chose, by work; work without one is done by the built-in model."""
+        """Returns kind of work -> model chosen by the project; without a choice the built-in model is used."""
         with self._project.reading() as conn:
             found = settings.get(conn, SETTING, {})
         return {work: str(found[work]) for work in WORKS if work in found}
 
     def use(self, name: str, works: Sequence[Work]) -> None:
-        """Chooses a model, or endpoints as `NAME,NAME2`, for some work; the built-in one forgets the choice.
+        """Stores a model, or endpoints as `NAME,NAME2`, for kinds of work; the built-in model deletes the choice.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
@@ -55,10 +56,10 @@ class ModelsInUse:
         self._project.write(lambda conn: settings.put(conn, SETTING, chosen))
 
     def for_work(self, asked: str | None, work: Work) -> str:
-        """The name of the model for some work: the one asked for, else the project's, else the built-in one.
+        """Returns the name of the model for a kind of work: the requested, else the project's, else the built-in one.
 
         Raises:
-            UsageError: The project's is gone.
+            UsageError: The model of the project is gone.
         """
         if asked is not None:
             return asked
@@ -78,13 +79,13 @@ class ModelsInUse:
     # What a run loads
 
     def resolve(self, request: ModelRequest) -> RunModel:
-        """The model of a run: the one asked for, else the one that its adapter was made for, else the project's, else
-        the built-in one.
+        """Returns the model of a run: the requested one, else the one that its adapter was trained on, else the
+        project's, else the built-in one.
 
         Raises:
             ModelFileError: Its weights or its adapter cannot be read.
-            UsageError: There is no such model or adapter, the project's model is gone, or an endpoint is to take an
-                adapter.
+            UsageError: There is no such model or adapter, the project's model is gone, or an adapter was
+                requested for an endpoint.
         """
         adapter = self._adapter(request)
         name = request.model or (adapter and adapter.model) or self.for_work(None, request.work)
@@ -99,11 +100,11 @@ class ModelsInUse:
         return RunModel(found, entry, adapter.name if adapter else None)
 
     def _adapter(self, request: ModelRequest) -> ChosenAdapter | None:
-        """The adapter of a run: the one asked for; for a tuned model otherwise the one in use, else the one that comes
+        """Returns the adapter of a run: the requested one; else in mode `tuned` the one in use, or the one that comes
         with the program for the model.
 
         Raises:
-            UsageError: It is not there, or an endpoint is to take it.
+            UsageError: It does not exist, or the model is an endpoint.
         """
         if self._endpoints.serves(request.model, request.adapter):
             return None

@@ -27,7 +27,7 @@ class MachineMemory:
 
 
 def machine_memory() -> MachineMemory:
-    """The memory of this machine. Asks the driver of a GPU, where there is one."""
+    """Reads the memory of this machine; asks the driver of the GPU if there is one."""
     try:
         system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -53,7 +53,7 @@ class Footprint:
 def footprint(
     file: GgufFile, machine: MachineMemory, options: LoadOptions | None = None
 ) -> Footprint:
-    """The memory that a file would need when it is loaded."""
+    """Computes the memory that a file needs when it is loaded."""
     need = estimate(file, options)
     plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
     left = need.total - (plan.used if plan else 0)

@@ -1,4 +1,4 @@
-"""Pulls in the background, each on a thread of its own: rate, pause, and result."""
+"""Runs pulls in the background, each on its own thread, with rate, pause and result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.services.models.records import PullRow, PullState
 RATE_SECONDS = 5.0
 """Length of the time window of a rate."""
 ENDING_SECONDS = 2.0
-"""Longest wait for pulls to stop when the program ends; what has arrived is kept in any case."""
+"""Longest wait for pulls to stop when the program ends. Partial files are kept in any case."""
 
 
 class Rate:
@@ -29,7 +29,7 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def add(self, done: int) -> None:
-        """Adds a count; a smaller count than the last one starts again."""
+        """Adds the number of bytes so far; if it is smaller than the last one, the measurement restarts."""
         now = self._clock()
         if self._seen and done < self._seen[-1][1]:
             self._seen.clear()
@@ -60,13 +60,13 @@ class _Pull:
         self.thread = threading.Thread(target=self._run, daemon=True, name="workbench-pull")
 
     @property
-    def works(self) -> bool:
-        """Whether it is still active."""
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
         return self._state is None
 
     def row(self) -> PullRow:
         """Returns its current state."""
-        progress, rate = self._progress, self._rate.value if self.works else None
+        progress, rate = self._progress, self._rate.value if self.is_active else None
         left = (progress.total - progress.done) / rate if rate else None
         return PullRow(
             self.plan.name,
@@ -124,13 +124,13 @@ class Pulls:
         """
         with self._guard:
             known = self._pulls.get(plan.name)
-            if known is not None and known.works:
+            if known is not None and known.is_active:
                 raise UsageError(f"{plan.name} is being pulled already.")
             pull = self._pulls[plan.name] = _Pull(hub, plan, self._ended)
         pull.thread.start()
 
     def rows(self) -> list[PullRow]:
-        """All pulls, by name."""
+        """Returns all pulls, by name."""
         with self._guard:
             pulls = dict(self._pulls)
         rows = {name: pull.row() for name, pull in pulls.items()}
@@ -143,7 +143,7 @@ class Pulls:
         return [rows[name] for name in sorted(rows)]
 
     def plan(self, name: str) -> PullPlan:
-        """The plan of an unfinished pull.
+        """Returns the plan of an unfinished pull.
 
         Raises:
             UsageError: There is none.
@@ -158,19 +158,19 @@ class Pulls:
         return pull.plan
 
     def pause(self, name: str) -> None:
-        """Stops a pull of this process soon.
+        """Stops a pull of this process after its current piece.
 
         Raises:
             UsageError: It is not active in this process.
         """
         with self._guard:
             pull = self._pulls.get(name)
-        if pull is None or not pull.works:
+        if pull is None or not pull.is_active:
             raise UsageError(f"{name} is not being pulled here.")
         pull.stop.set()
 
     def give_up(self, name: str) -> None:
-        """Deletes what has arrived of a pull.
+        """Deletes the partial files of a pull.
 
         Raises:
             UsageError: There is no such pull, or it is active.
@@ -183,7 +183,7 @@ class Pulls:
     def close(self) -> None:
         """Pauses the active pulls."""
         with self._guard:
-            pulls = [pull for pull in self._pulls.values() if pull.works]
+            pulls = [pull for pull in self._pulls.values() if pull.is_active]
         for pull in pulls:
             pull.stop.set()
         deadline = time.monotonic() + ENDING_SECONDS

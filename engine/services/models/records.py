@@ -1,4 +1,4 @@
-"""Rows that the model service gives: models and adapters on disk, pulls, repositories of the hub."""
+"""Rows of the model service: models and adapters on disk, pulls, repositories of the hub."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class ModelRow:
     """A model, an endpoint or an adapter in the list.
 
     Attributes:
-        origin: `built in`, `added`, `pulled`, or another word for where it is from.
+        origin: `built in`, `added`, `pulled`, or another origin, for display.
         source: Repository or folder.
-        size: Bytes on disk; None where the file is gone, or there is none.
-        memory: Bytes of memory that it takes, loaded with the default context; None if unknown.
+        size: Bytes on disk; None if there is no file.
+        memory: Bytes of memory that it needs with the default context; None if unknown.
         fits: Whether the machine has so much memory; None if either figure is unknown.
         runs_as: Format that tuning found fastest, empty before tuning.
         tokens_per_s: Of a prompt, as measured on this machine.
@@ -60,7 +60,7 @@ class PullRow:
         name: Name that the model will have in the catalogue.
         done, total: Bytes; of the file that is checked while the state is `checking`.
         rate: Bytes a second over the recent past; None before two measurements.
-        seconds_left: At that rate.
+        seconds_left: Estimated at that rate.
         redirect: `from HOST` when the hub sends the download on to another host; else empty.
         problem, hint: Why it failed and what to do; empty otherwise.
     """
@@ -80,7 +80,7 @@ class PullRow:
 
 @dataclass(frozen=True, slots=True)
 class HubRow:
-    """A repository that a search found; `downloads` in the last month."""
+    """A repository found by a search; `downloads` are those of the last month."""
 
     name: str
     licence: str
@@ -136,7 +136,7 @@ class Recommendation:
         role: `instruct`, `base` or `embedder`.
         file: A part of the file's name.
         size: Approximate size of the file in bytes.
-        here: Whether its set is the one for this machine.
+        here: Whether its set is recommended for this machine.
     """
 
     memory: int

@@ -66,7 +66,7 @@ class ModelService:
     # On disk
 
     def rows(self) -> list[ModelRow]:
-        """Models, the built-in one first, then endpoints, then adapters."""
+        """Returns models, the built-in one first, then endpoints, then adapters."""
         machine = machine_memory()
         models = [
             _model_row(model_facts(self._catalog, e, machine)) for e in self._catalog.entries()
@@ -80,7 +80,7 @@ class ModelService:
         return [*rows, *adapters]
 
     def facts(self, name: str) -> list[Fact]:
-        """Everything known about a model, an endpoint or an adapter, for example path, checksum, memory and tuning."""
+        """Returns all facts about a model, an endpoint or an adapter, for example path, checksum, memory and tuning."""
         works = ", ".join(WORKS[work] for work in self._works(name))
         used = [Fact("used for", works)] if works else []
         endpoint = self._endpoint(name)
@@ -93,7 +93,7 @@ class ModelService:
         return [*used, *_known(self._catalog, model_facts(self._catalog, entry, machine), machine)]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
-        """Makes the project use a model for these kinds of work when a run names none.
+        """Stores a model as the project's choice for these kinds of work, used when a run names none.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
@@ -102,7 +102,7 @@ class ModelService:
         self._changed()
 
     def _works(self, name: str) -> tuple[Work, ...]:
-        """The kinds of work that a model, or an endpoint alone or with others, is used for."""
+        """Returns the kinds of work that a model, or an endpoint alone or with others, is used for."""
         chosen = self._in_use.chosen()
         used = {work: chosen.get(work, DEFAULT_MODEL).split(",") for work in WORKS}
         return tuple(work for work in WORKS if name in map(str.strip, used[work]))
@@ -118,7 +118,7 @@ class ModelService:
         return checking.verify(self._catalog, find(self._catalog, name))
 
     def removal(self, name: str) -> str:
-        """Says what `remove` would do.
+        """Returns a sentence on what `remove` would do.
 
         Raises:
             UsageError: It cannot be removed.
@@ -128,7 +128,7 @@ class ModelService:
         return checking.removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
-        """Deletes a model that was pulled; takes one that was added, or an endpoint, out of the list."""
+        """Deletes a pulled model; removes an added model or an endpoint from the list only."""
         if self._endpoint(name) is not None:
             EndpointBook(self._catalog.data).forget(name)
         else:
@@ -151,7 +151,7 @@ class ModelService:
         return self._runner.start([self._tuning.stage(self._catalog.entry(name))])
 
     def _endpoints(self) -> list[EndpointEntry]:
-        # Read anew: commands add endpoints while a project is open.
+        # Reads the list again, because commands may add endpoints while a project is open.
         return EndpointBook(self._catalog.data).entries()
 
     def _endpoint(self, name: str) -> EndpointEntry | None:
@@ -172,15 +172,15 @@ class ModelService:
     # The hub
 
     def hub(self) -> str:
-        """The host that pulls and searches would ask.
+        """Returns the name of the hub for pulls and searches.
 
         Raises:
-            WorkbenchError: No host may be asked.
+            WorkbenchError: The network is forbidden.
         """
         return hub_from_environment().host
 
     def recommended(self) -> list[Recommendation]:
-        """The recommended models, those for the smallest machines first."""
+        """Returns the recommended models, those for the smallest machines first."""
         sets = recommended_sets(self._config)
         machine = machine_memory()
         here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
@@ -200,12 +200,12 @@ class ModelService:
         ]
 
     def search(self, text: str) -> list[HubRow]:
-        """Repositories of the hub that have GGUF files and match the text."""
+        """Returns the repositories of the hub that have GGUF files and match the text."""
         found = search(hub_from_environment(), text)
         return [HubRow(m.name, m.licence, m.gated, m.downloads, m.changed) for m in found]
 
     def look_at(self, repository: str) -> HubPage:
-        """The models of a repository of the hub."""
+        """Returns the models of a repository of the hub."""
         hub = hub_from_environment()
         found, machine = look_at(hub, repository), machine_memory()
         return HubPage(
@@ -225,7 +225,7 @@ class ModelService:
     # Pulls
 
     def pulls(self) -> list[PullRow]:
-        """All pulls by name: those of this session, and unfinished ones of earlier sessions."""
+        """Returns all pulls by name: those of this session, and unfinished ones of earlier sessions."""
         return self._pulls.rows()
 
     def pull(self, repository: str, file: str) -> str:
@@ -237,23 +237,23 @@ class ModelService:
         self._pulls.begin(hub, plan)
         return plan.name
 
-    def go_on(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         """Resumes a pull that was paused or failed."""
         plan = self._pulls.plan(name)
         self._pulls.begin(hub_of(plan.wanted.hub), plan)
 
     def pause(self, name: str) -> None:
-        """Stops a pull soon; what has arrived is kept."""
+        """Stops a pull; its partial files are kept."""
         self._pulls.pause(name)
 
     def give_up(self, name: str) -> None:
-        """Deletes what has arrived of a pull that is not active."""
+        """Deletes the partial files of a pull that is not active."""
         self._pulls.give_up(name)
         self._changed()
 
 
 def hub_of(url: str) -> Hub:
-    """The hub that a pull was begun at; the token is sent only if that is the current hub."""
+    """Returns the hub at which a pull was started, with the token only if it is the current hub."""
     today = hub_from_environment()
     return today if today.url == url else Hub(url)
 
@@ -263,15 +263,15 @@ def _fits(size: int, machine: MachineMemory) -> bool | None:
 
 
 def _model_row(facts: ModelFacts) -> ModelRow:
-    takes = facts.takes
+    footprint = facts.footprint
     return ModelRow(
         name=facts.entry.name,
         kind="model",
         origin=facts.entry.origin,
         source=facts.source,
         size=facts.size,
-        memory=takes.need.total if takes else None,
-        fits=takes.fits if takes else None,
+        memory=footprint.need.total if footprint else None,
+        fits=footprint.fits if footprint else None,
         runs_as=facts.runs_as,
         tokens_per_s=facts.tokens_per_s,
         licence=facts.licence,
@@ -284,7 +284,7 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
     entry, known = facts.entry, [Fact("file", str(facts.entry.path))]
     if facts.problem:
         return [Fact("problem", facts.problem), *known]
-    manifest, header, takes = facts.manifest, facts.header, facts.takes
+    manifest, header, footprint = facts.manifest, facts.header, facts.footprint
     if manifest is not None:
         known += [
             Fact("from", f"{manifest.repository} on {manifest.hub}"),
@@ -303,8 +303,8 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
             Fact("model", f"{header.text('general.name')} ({arch})"),
             Fact("context", f"trained for {trained or 0:,} tokens"),
         ]
-    if takes is not None:
-        need = takes.need
+    if footprint is not None:
+        need = footprint.need
         known.append(
             Fact(
                 "memory",
@@ -312,8 +312,8 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
                 f" cache {need.cache / 1e9:.2f}, work {need.compute / 1e9:.2f}",
             )
         )
-        if takes.plan is not None:
-            plan = takes.plan
+        if footprint.plan is not None:
+            plan = footprint.plan
             known.append(
                 Fact(
                     "GPU",

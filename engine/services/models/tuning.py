@@ -1,4 +1,4 @@
-"""Tuning a model on this machine before its first run: which format of it is the fastest faithful one."""
+"""Tunes a model before its first run on this machine: finds the fastest format that is faithful to the original."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT_CHARS = 24_000
 """Length of the text on which formats are compared."""
 
 TEXT_CONVERSATIONS = 64
-"""Conversations of a project that it is taken from, at most."""
+"""Most conversations of the project that the text is taken from."""
 
 
 class ModelTuning:
@@ -27,18 +27,21 @@ class ModelTuning:
         self._project, self._process, self._catalog = project, process, catalog
 
     def before(self, model: RunModel) -> list[Stage]:
-        """The stages to run before a run that loads this model; none for endpoints and for a model that was tuned on
-        this machine."""
+        """Returns the stages to run before a run of this model; [] for endpoints and for tuned models."""
         if model.entry is None or model.entry.tuning is not None:
             return []
         return [self.stage(model.entry, model)]
 
     def stage(self, entry: ModelEntry, model: RunModel | None = None) -> TuningStage:
-        """The stage that tunes a model of the catalogue; `model` is the run that takes the tuned file over."""
+        """Returns the stage that tunes a model of the catalogue.
+
+        Args:
+            model: Model of the run that follows; it will load the tuned file.
+        """
         return TuningStage(self._process, self._catalog, entry, self._text(), model)
 
     def _text(self) -> str:
-        """The project's own logs when there are any, else sample conversations."""
+        """Returns logs of the project, or sample conversations if it has none."""
         with self._project.reading() as conn:
             ids = conversations.ids(conn, ListQuery())[:TEXT_CONVERSATIONS]
             found = [messages for _, messages in conversations.conversations_for(conn, ids)]
@@ -49,6 +52,6 @@ class ModelTuning:
 
 
 def sample_text() -> str:
-    """Sample conversations as logs, to measure a model on without a project."""
+    """Returns sample conversations as logs, for measuring a model without a project."""
     logs = [render_log(c.messages) for c in sample_conversations(24)]
     return "\n\n".join("".join(piece.text for piece in log) for log in logs)[:TEXT_CHARS]

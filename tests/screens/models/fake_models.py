@@ -147,7 +147,7 @@ class FakeModels(ModelService):
         self.given_pulls.append(PullRow(name, repository, file, "pulling", 0, 9 * GB))
         return name
 
-    def go_on(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         self._did("go on", name)
         self.move(name, state="pulling", problem="", hint="")
 

@@ -1,4 +1,4 @@
-"""The models port over a real catalogue and a hub of our own: pulls in threads, rows, facts, keeping."""
+"""The model service over a real catalogue and a hub on this machine: pulls in threads, rows, facts, removal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FILE = "tiny-f32.gguf"
 
 
 class TunedOnly(JobRunner):
-    """Starts nothing; keeps the names of the models that were to be tuned."""
+    """A job service that starts nothing and records the names of models to tune."""
 
     def __init__(self, project: Project, tuned: list[str]) -> None:
         super().__init__(project, lambda event: None)
@@ -53,7 +53,7 @@ class TunedOnly(JobRunner):
 
 @dataclass
 class Bench:
-    """Services with their catalogue, and what they told."""
+    """The service with its catalogue and the events it sent."""
 
     models: ModelService
     catalog: Catalog
@@ -71,7 +71,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    """Services on folders of their own; a file is added without loading it."""
+    """The service on folders of its own; a file is added without loading it."""
     monkeypatch.setattr(
         service, "add_file", lambda catalog, path, name, narrate: catalog.add(path, name)
     )
@@ -89,7 +89,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 
 @pytest.fixture
 def hub(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """The hub that is asked."""
+    """The hub that the service asks."""
     monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with serving({NAME: Repository({FILE: tiny.read_bytes(), "tiny-q8.gguf": b"x"})}) as server:
@@ -107,24 +107,24 @@ def until(what: Callable[[], bool]) -> None:
 
 
 def row(bench: Bench, name: str) -> ModelRow:
-    """One model of the list."""
+    """The row of one model."""
     return next(one for one in bench.models.rows() if one.name == name)
 
 
 def pull_row(bench: Bench) -> PullRow:
-    """The only pull."""
+    """The row of the only pull."""
     (one,) = bench.models.pulls()
     return one
 
 
 def came_to(bench: Bench, state: PullState) -> Callable[[], bool]:
-    """Whether the only pull has come to a state."""
+    """Whether the only pull has this state."""
     return lambda: pull_row(bench).state == state
 
 
 class TestUse:
     def test_shown_where_it_is_used(self, bench: Bench, tiny: Path) -> None:
-        """A model that is chosen for some work says so in its row and its facts; the built-in one does the rest."""
+        """A model that is chosen for some work shows that in its row and its facts; the built-in one shows the rest."""
         bench.catalog.add(tiny, "mine")
         bench.models.use("mine", ["goals", "trees"])
         assert bench.changed.is_set()
@@ -134,7 +134,7 @@ class TestUse:
         assert facts["used for"] == "summaries, labels and merges, response trees"
 
     def test_what_is_used_for_nothing(self, bench: Bench, tiny: Path) -> None:
-        """A model that was not chosen says nothing of it."""
+        """A model that was not chosen shows no use."""
         bench.catalog.add(tiny, "mine")
         assert row(bench, "mine").works == ()
         assert "used for" not in {fact.name for fact in bench.models.facts("mine")}
@@ -142,7 +142,7 @@ class TestUse:
 
 class TestPulls:
     def test_to_the_end(self, bench: Bench, hub: HubServer, tiny: Path) -> None:
-        """A pull that was begun goes on by itself, tells its end, and leaves a model in the list."""
+        """A pull continues in the background, sends an event at its end, and adds a model to the list."""
         assert bench.models.pull(NAME, "f32") == "tiny-f32"
         assert bench.changed.wait(30)
         assert pull_row(bench).state == "done"
@@ -155,13 +155,13 @@ class TestPulls:
         assert "weights" in facts["memory"]
 
     def test_paused_and_gone_on_with(self, bench: Bench, hub: HubServer) -> None:
-        """A pause keeps what has arrived; other services, as after a restart, list the pull and go on with it."""
+        """A pause keeps what has arrived; another service, as after a restart, lists the pull and resumes it."""
         hold = threading.Event()
         hub.faults.append(Fault(cut=3000, hold=hold))
         bench.models.pull(NAME, "f32")
         until(lambda: pull_row(bench).done == 3000)
         with pytest.raises(UsageError, match="being pulled already"):
-            bench.models.go_on("tiny-f32")
+            bench.models.resume("tiny-f32")
         bench.models.pause("tiny-f32")
         hold.set()
         until(came_to(bench, "paused"))
@@ -170,13 +170,13 @@ class TestPulls:
         later = ModelService(bench.setup, runner, bench.config, lambda: None)
         (resting,) = later.pulls()
         assert (resting.state, resting.done, resting.repository) == ("paused", 3000, NAME)
-        later.go_on("tiny-f32")
+        later.resume("tiny-f32")
         until(lambda: later.pulls()[0].state == "done")
         assert hub.downloads[-1].headers["range"] == "bytes=3000-"
         assert row(bench, "tiny-f32").size
 
     def test_failure_is_kept(self, bench: Bench, hub: HubServer) -> None:
-        """Why a pull failed is in its row; it can be tried again, and given up."""
+        """The reason of a failed pull is in its row; it can be tried again, or discarded."""
         hub.faults.append(Fault(cut=100))
         hub.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
         bench.models.pull(NAME, "f32")
@@ -187,12 +187,12 @@ class TestPulls:
         assert bench.models.pulls() == []
         assert list((bench.catalog.data / "models").rglob("*.part")) == []
         with pytest.raises(UsageError, match="no unfinished pull"):
-            bench.models.go_on("tiny-f32")
+            bench.models.resume("tiny-f32")
 
     def test_refused_before_it_begins(
         self, bench: Bench, hub: HubServer, tiny: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A taken name is said at once, a disk without room in the row; nothing is downloaded for either."""
+        """A taken name is an error at once, too little disk space is in the row; nothing is downloaded for either."""
         bench.catalog.add(tiny, "tiny-f32")
         with pytest.raises(UsageError, match="taken"):
             bench.models.pull(NAME, "f32")
@@ -204,7 +204,7 @@ class TestPulls:
         assert hub.downloads == []
 
     def test_end_of_the_program(self, bench: Bench, hub: HubServer) -> None:
-        """Closing brings a pull to rest with what has arrived."""
+        """Closing the service stops a pull and keeps what has arrived."""
         hold = threading.Event()
         hub.faults.append(Fault(cut=3000, hold=hold))
         bench.models.pull(NAME, "f32")
@@ -214,7 +214,7 @@ class TestPulls:
         assert pull_row(bench).state in ("paused", "done")
 
     def test_token_for_its_own_hub_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A pull that was begun at another hub than today's goes on there, without today's token."""
+        """A pull of another hub than the configured one resumes there, without the configured token."""
         monkeypatch.setenv("HF_ENDPOINT", "https://one.example")
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         assert hub_of("https://one.example").token == TOKEN
@@ -223,7 +223,7 @@ class TestPulls:
 
 class TestHub:
     def test_looking(self, bench: Bench, hub: HubServer) -> None:
-        """Host, repositories and files are told as they are; sizes are held against the memory there is."""
+        """Host, repositories and files are as the hub gives them; sizes are compared with this machine's memory."""
         assert bench.models.hub() == "127.0.0.1"
         assert [one.name for one in bench.models.search("tiny")] == [NAME]
         page = bench.models.look_at(NAME)
@@ -235,7 +235,9 @@ class TestHub:
         assert page.room > 0
 
     def test_recommended(self, bench: Bench) -> None:
-        """One set is this machine's, unless it is smaller than all; a person's own list is heard."""
+        """One recommended set is this machine's, unless the machine is smaller than all; a person's own list is
+        used.
+        """
         shown = bench.models.recommended()
         assert len({one.memory for one in shown if one.here}) <= 1
         bench.config.mkdir()
@@ -245,7 +247,7 @@ class TestHub:
 
 class TestRows:
     def test_what_is_here(self, bench: Bench, tiny: Path, tmp_path: Path) -> None:
-        """Models by their header, adapters by their base; what is gone or damaged says so."""
+        """Models are described by their header, adapters by their base; a missing or damaged file is marked."""
         bench.catalog.add(tiny, "good")
         cut = tmp_path / "cut.gguf"
         cut.write_bytes(tiny.read_bytes()[:-5000])
@@ -279,7 +281,7 @@ class TestRows:
 
 class TestEndpoints:
     def test_beside_the_models(self, bench: Bench) -> None:
-        """An endpoint that was added is listed with what it can do, has no file to verify, and can be forgotten."""
+        """An added endpoint is listed with its abilities, has no file to verify, and can be removed."""
         can = Capabilities(server="llama-server", completions=True)
         entry = EndpointEntry("far", "http://gpu:8000/v1#qwen3", can, "FAR_KEY", Prices(1.5, 6))
         bench.catalog.data.mkdir(parents=True, exist_ok=True)
@@ -301,7 +303,7 @@ class TestEndpoints:
 
 class TestKeeping:
     def test_adding_a_folder(self, bench: Bench, tiny: Path, tmp_path: Path) -> None:
-        """All models of a folder are added; an empty one is said."""
+        """All models of a folder are added; an empty one is an error."""
         folder = tmp_path / "many"
         folder.mkdir()
         with pytest.raises(UsageError, match="holds no GGUF file"):
@@ -315,7 +317,7 @@ class TestKeeping:
         assert "a" not in [one.name for one in bench.models.rows()]
 
     def test_removing_a_pulled_one(self, bench: Bench, hub: HubServer) -> None:
-        """Its files, its manifest and its tuned copy are deleted; what came with the program stays."""
+        """Removing a pulled model deletes its files, its manifest and its tuned copy; shipped files stay."""
         bench.models.pull(NAME, "f32")
         assert bench.changed.wait(30)
         entry = bench.catalog.entry("tiny-f32")
@@ -340,7 +342,7 @@ class TestKeeping:
             bench.models.remove(DEFAULT_MODEL)
 
     def test_copy_that_others_run_as(self, bench: Bench, hub: HubServer, tiny: Path) -> None:
-        """A tuned copy stays while the same weights under another name run as it."""
+        """A tuned copy stays while another name of the same weights uses it."""
         bench.models.pull(NAME, "f32")
         assert bench.changed.wait(30)
         bench.catalog.add(tiny, "same")
@@ -360,7 +362,7 @@ class TestKeeping:
         assert copy.exists()
 
     def test_verifying(self, bench: Bench, tiny: Path, tmp_path: Path) -> None:
-        """An added file is held against what it was; a file that is replaced on purpose is a new one."""
+        """An added file is compared with its checksum; a file that was replaced on purpose is a new one."""
         mine = Path(shutil.copy(tiny, tmp_path / "mine.gguf"))
         bench.models.add(str(mine))
         assert "is as it was" in bench.models.verify("mine")
@@ -374,7 +376,7 @@ class TestKeeping:
         assert "is as it was" in bench.models.verify("mine")
 
     def test_tuning(self, bench: Bench) -> None:
-        """Tuning is begun for the model that is named."""
+        """Tuning starts a job for the named model."""
         assert bench.models.tune(DEFAULT_MODEL) == 7
         assert bench.tuned == [DEFAULT_MODEL]
         with pytest.raises((UsageError, ModelError)):
@@ -383,7 +385,9 @@ class TestKeeping:
 
 class TestRate:
     def test_of_the_recent_past(self) -> None:
-        """Bytes a second over the last seconds; unknown before two counts, and again after going back."""
+        """The rate is the bytes a second over the last seconds; None before two counts, and again after the
+        count fell.
+        """
         now = [0.0]
         rate = Rate(lambda: now[0])
         assert rate.value is None
