@@ -8,6 +8,7 @@ from typing import Any
 from engine import number_format
 from engine.records.conversations import ConversationRow
 from engine.text import one_line
+from screens.shell.clipboard import copy_names
 from screens.shell.dialogs import TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
@@ -16,13 +17,11 @@ MOST_COPIED = 10_000
 """Most names copied at once: a terminal receives them in a single escape sequence."""
 
 
-def copy_names(screen: WorkbenchScreen[Any], ids: Sequence[int]) -> None:
-    """Puts the names of conversations on the clipboard, a line each, as they were imported."""
+def copy_marked_names(screen: WorkbenchScreen[Any], ids: Sequence[int]) -> None:
+    """Reads the names of conversations and copies them; too many for a clipboard are refused."""
 
     def copy(rows: list[ConversationRow]) -> None:
-        screen.app.copy_to_clipboard("\n".join(row.external_id for row in rows))
-        what = one_line(rows[0].external_id, 60) if len(rows) == 1 else f"{len(rows):,} names"
-        screen.notify(f"Copied {what}.", markup=False)
+        copy_names(screen, [row.external_id for row in rows])
 
     if len(ids) > MOST_COPIED:
         screen.notify(

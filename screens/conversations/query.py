@@ -1,16 +1,14 @@
-"""The query behind the list and its result: filter, order, counts, and their text. Knows nothing of Textual."""
+"""The query behind the list and its result: filter, order and counts. Knows nothing of Textual."""
 
 from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, replace
 
-from engine import number_format
 from engine.filters import TEXT, Filter, ListQuery, SortKey
 from engine.records.conversations import Counts
 from engine.records.scores import State
 from engine.services.services import ConversationStore
-from engine.text import one_line
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,
@@ -89,20 +87,3 @@ def sort_of_column(column: str) -> SortKey | None:
 def searched(wanted: Filter) -> Filter:
     """The words and phrases that a filter searches for, without terms on fields and negated terms."""
     return Filter(tuple(term for term in wanted.of(TEXT) if not term.negated))
-
-
-def format_filter(query: ListQuery) -> str:
-    """The filter of a query as it is typed; empty without a filter."""
-    return one_line(str(query.filter), 80)
-
-
-def format_counts(shown: int, counts: ListCounts) -> str:
-    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only."""
-    words = f"{shown:,} of {counts.everything.conversations:,}"
-    found = counts.matching
-    if found.scored:
-        scored = 100 * found.scored / found.conversations
-        words += (
-            f" · {number_format.rate(found.complete, found.scored)} complete ({scored:.0f}% scored)"
-        )
-    return words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -12,11 +12,10 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.errors import WorkbenchError
 from engine.filters import Filter, FilterError, parse_filter
-from engine.services.services import ProjectInfo, SavedStore
+from engine.services.services import SavedStore
 from engine.text import display_safe, one_line
-from screens.shell.dialogs import Dialog, ErrorDialog, TextDialog, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.choices import Choices
@@ -30,9 +29,12 @@ class SavedFiltersDialog(Dialog[str | None]):
         Binding("d", "delete", "Delete", tooltip="Delete this saved filter"),
     ]
 
-    def __init__(self, saved: SavedStore, project: ProjectInfo, filters: Mapping[str, str]) -> None:
+    def __init__(
+        self, saved: SavedStore, may_write: Callable[[], bool], filters: Mapping[str, str]
+    ) -> None:
+        """Lists `filters`, text by name; `may_write` is `WorkbenchScreen.may_write`."""
         super().__init__()
-        self._saved, self._project = saved, project
+        self._saved, self._may_write = saved, may_write
         self._filters = dict(filters)
 
     def compose(self) -> ComposeResult:
@@ -65,15 +67,7 @@ class SavedFiltersDialog(Dialog[str | None]):
     def action_delete(self) -> None:
         """Deletes the filter under the cursor."""
         at = self.query_one(Choices).highlighted
-        if at is None:
-            return
-        if self._project.read_only is not None:
-            self.notify(
-                one_line(self._project.read_only),
-                title="Read-only",
-                severity="warning",
-                markup=False,
-            )
+        if at is None or not self._may_write():
             return
         name = list(self._filters)[at]
 
@@ -81,10 +75,7 @@ class SavedFiltersDialog(Dialog[str | None]):
             self._filters.pop(name, None)
             self._fill(at)
 
-        write_in_order(self, lambda: self._saved.delete_filter(name), gone, self._failed)
-
-    def _failed(self, error: WorkbenchError) -> None:
-        self.app.push_screen(ErrorDialog(error))
+        write_in_order(self, lambda: self._saved.delete_filter(name), gone, self.show_error)
 
 
 def _line(name: str, text: str) -> Content:
@@ -129,7 +120,7 @@ def choose_filter(screen: WorkbenchScreen[Any]) -> None:
             screen.filter_by(wanted)
 
     def show(filters: dict[str, str]) -> None:
-        dialog = SavedFiltersDialog(screen.services.saved, screen.services.project, filters)
+        dialog = SavedFiltersDialog(screen.services.saved, screen.may_write, filters)
         screen.app.push_screen(dialog, chosen)
 
     screen.in_background(screen.services.saved.filters, show, group="saved")

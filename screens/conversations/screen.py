@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -21,13 +20,12 @@ from engine.records.conversations import ConversationRow
 from engine.services.exports import ExportKind
 from engine.services.services import Services
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
+from screens.conversations.formatting import empty_content, summary_content
 from screens.conversations.hit_counts import HitCounts
-from screens.conversations.marked import ask_tag, copy_names
+from screens.conversations.marked import ask_tag, copy_marked_names
 from screens.conversations.query import (
     SORT_TITLES,
     Listing,
-    format_counts,
-    format_filter,
     next_state,
     read_counts,
     searched,
@@ -48,7 +46,6 @@ from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import words_pattern
 from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
-from screens.widgets.states import STATE_LOOKS
 from screens.widgets.transcript import Transcript
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
@@ -226,32 +223,14 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self.table.focus()
         if empty and listing.counts is not None:
             total = listing.counts.everything.conversations
-            self.query_one(".empty", Static).update(_empty_content(total, listing.query))
-        self.query_one("#summary", Static).update(self._summary(listing))
+            self.query_one(".empty", Static).update(empty_content(total, listing.query))
+        self.query_one("#summary", Static).update(summary_content(listing, len(self.marks)))
 
     def marks_changed(self) -> None:
         """Shows how many conversations are marked."""
         if self._listing is not None:
-            self.query_one("#summary", Static).update(self._summary(self._listing))
-
-    def _summary(self, listing: Listing) -> Content:
-        parts: list[Content | tuple[str, str] | str] = []
-        if self.marks:
-            parts.append((f"{len(self.marks):,} marked · ", "bold $tone-accent"))
-        if listing.counts is None:
-            parts.append(f"{len(listing.ids):,} listed · counting …")
-            return Content.assemble(*parts)
-        found = listing.counts.matching
-        parts.append(format_counts(len(listing.ids), listing.counts))
-        if found.conversations and not found.scored:
-            parts.append(" · no scores yet, r scores them and says first how long it takes")
-        for look, number in zip(
-            STATE_LOOKS.values(),
-            (found.complete, found.incomplete, found.borderline, found.unscored),
-            strict=True,
-        ):
-            parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
-        return Content.assemble(*parts)
+            summary = summary_content(self._listing, len(self.marks))
+            self.query_one("#summary", Static).update(summary)
 
     def _fetch(self, ids: Sequence[int]) -> list[ConversationRow]:
         rows = self.services.conversations.rows(ids)
@@ -378,7 +357,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def action_copy_names(self) -> None:
         """Copies their names."""
-        copy_names(self, self._meant())
+        copy_marked_names(self, self._meant())
 
     def action_tag(self) -> None:
         """Asks for a tag, and adds or removes it."""
@@ -431,21 +410,3 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def _show_preview(self, facts: Facts) -> None:
         self.query_one(Evidence).show(facts)
         self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
-
-
-def _empty_content(total: int, query: ListQuery) -> Content:
-    if total == 0:
-        return Content.assemble(
-            "No conversations yet.\n\n",
-            ("i", "bold $tone-accent"),
-            " imports a file or a folder: uniform, OpenAI, ShareGPT, tau-bench or plain messages.",
-        )
-    return Content.assemble(
-        f"None of {total:,} conversations matches: ",
-        (format_filter(query), "bold"),
-        "\n\n",
-        ("f", "bold $tone-accent"),
-        " changes the filter, ",
-        ("escape", "bold $tone-accent"),
-        " clears it.",
-    )

@@ -10,6 +10,7 @@ from engine.records.goals import GoalGroup, MemberRow
 from engine.text import one_line
 from screens.widgets.groups.decisions import GLYPHS
 from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, label_of
+from screens.widgets.ordering import ordered_by
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.states import STATE_LOOKS
 
@@ -51,11 +52,8 @@ ORDERS: dict[str, Order] = {
 
 
 def ordered(groups: Sequence[GoalGroup], key: str, descending: bool) -> list[GoalGroup]:
-    """The groups in one of `ORDERS`; those without a value come last, equal ones keep their order."""
-    value = ORDERS[key].value
-    valued = [(found, group) for group in groups if (found := value(group)) is not None]
-    valued.sort(key=lambda pair: pair[0], reverse=descending)
-    return [group for _, group in valued] + [group for group in groups if value(group) is None]
+    """The groups in one of `ORDERS`."""
+    return ordered_by(groups, ORDERS[key].value, descending=descending)
 
 
 Listed = tuple[int, GoalGroup]

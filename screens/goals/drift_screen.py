@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from engine import number_format
 from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
 from engine.services.services import Services
 from engine.text import one_line
@@ -131,7 +132,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         self.query_one(".empty", Static).update(f"Nothing to compare {BY[self._by]}.\n\n{keys}")
         if names:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
-            count = f"{len(names)} {self._by}{'s' if len(names) != 1 else ''}"
+            count = number_format.counted(len(names), self._by)
             summary = f"{BY[self._by]} · {count} · {span} · largest change first"
             self.query_one("#summary", Static).update(summary)
         self.table.show(array("q", range(len(found))))
@@ -140,12 +141,6 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         """Compares other periods."""
         self._by = by
         self.refresh_data()
-
-    def action_close(self) -> None:
-        """Goes back."""
-        # a second key while the screen closes does nothing
-        if self.is_attached and not self._pruning:
-            self.dismiss(None)
 
 
 def _line_cell(row: Drift) -> Sequence[Piece]:

@@ -14,14 +14,15 @@ from textual.widgets import Static
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup, MemberOrder, MemberRow
 from engine.services.services import Services
-from engine.text import display_safe, one_line
+from engine.text import display_safe
 from screens.goals.columns import member_columns
 from screens.goals.similar_dialog import SimilarDialog
+from screens.shell.clipboard import copy_names
+from screens.shell.decision_screen import DecisionScreen
 from screens.shell.dialogs import ChoiceDialog
-from screens.shell.group_dialogs import GroupPicker, split_group
+from screens.shell.group_dialogs import NO_GROUP, pick_group, split_group
 from screens.shell.marking import Marking
 from screens.shell.routes import ReadingOrder
-from screens.shell.undo import UndoScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
@@ -39,7 +40,7 @@ WHOLE_CHARACTERS = 4_000
 """Characters of a text that are shown below the list."""
 
 
-class GoalMembersScreen(Marking, UndoScreen):
+class GoalMembersScreen(Marking, DecisionScreen):
     """Lists the members of a group, or the outliers, with the distance of each to the centre."""
 
     PLACE = "members"
@@ -174,16 +175,6 @@ class GoalMembersScreen(Marking, UndoScreen):
 
     # Decisions
 
-    def _write(
-        self, work: Callable[[], GoalDecision], then: Callable[[GoalDecision], None]
-    ) -> None:
-        def done(given: GoalDecision) -> None:
-            self.marks.clear()
-            then(given)
-            self.refresh_data()
-
-        write_in_order(self, work, done, self.show_error)
-
     def _write_split(
         self, work: Callable[[], GoalDecision], then: Callable[[GoalDecision], None]
     ) -> None:
@@ -202,19 +193,17 @@ class GoalMembersScreen(Marking, UndoScreen):
             return
         number = number_format.counted(len(ids), "conversation")
 
-        def chosen(group: str | None) -> None:
-            if group is not None:
-                self._write(
-                    lambda: goals.move(ids, group or None),
-                    lambda _: self.notify(f"Moved {number}; u undoes it.", markup=False),
-                )
+        def moved(_: GoalDecision) -> None:
+            self.marks.clear()
+            self.notify(f"Moved {number}; u undoes it.", markup=False)
 
-        def pick(groups: list[GoalGroup]) -> None:
-            others = [group for group in groups if group.id != self._group_id]
-            none = "" if self._group_id is None else "no group (outliers)"
-            self.app.push_screen(GroupPicker(f"Move {number} to", others, none), chosen)
-
-        self.in_background(goals.groups, pick, group="groups")
+        pick_group(
+            self,
+            f"Move {number} to",
+            lambda group: self.write(lambda: goals.move(ids, group or None), moved),
+            without=self._group_id,
+            none="" if self._group_id is None else NO_GROUP,
+        )
 
     def action_split(self) -> None:
         """Makes a group of the marked members; without marks shows how k-means would split the group."""
@@ -280,9 +269,7 @@ class GoalMembersScreen(Marking, UndoScreen):
         """Copies the names of the marked members, or of this one."""
         names = [self._members[i].external_id for i in self._meant() if i in self._members]
         if names:
-            self.app.copy_to_clipboard("\n".join(names))
-            what = one_line(names[0], 60) if len(names) == 1 else f"{len(names):,} names"
-            self.notify(f"Copied {what}.", markup=False)
+            copy_names(self, names)
 
     def action_leave(self) -> None:
         """Leaves the search; goes back where there is none."""
@@ -293,7 +280,3 @@ class GoalMembersScreen(Marking, UndoScreen):
             line.close()
         else:
             self.action_close()
-
-    def action_close(self) -> None:
-        """Goes back."""
-        self.dismiss(None)

@@ -20,6 +20,7 @@ from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.groups.decisions import GLYPHS
 from screens.widgets.groups.text import label_of
 from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.times import date_and_minute
 
 MOST_LINES = 20_000
 """Lines that the tree has at most; ten thousand decisions make fewer."""
@@ -122,12 +123,6 @@ class GoalTreeScreen(WorkbenchScreen[None]):
         group = self._lines[message.row_id].group
         self.app.push_screen(self.routes.members(group.id, self.MODE))
 
-    def action_close(self) -> None:
-        """Goes back."""
-        # a second key while the screen closes does nothing
-        if self.is_attached and not self._pruning:
-            self.dismiss(None)
-
 
 def _label_cell(row: TreeLine) -> Sequence[Piece]:
     tone = "tone--muted" if row.rails else "tone--bright"
@@ -145,8 +140,7 @@ def _act_cell(row: TreeLine) -> Sequence[Piece]:
     if row.decision is None:
         return [("the clustering", "tone--muted")] if not row.group.made_of else []
     who = {"human": "you", "auto": "the rule", "llm": "the model"}[row.decision.author]
-    when = row.decision.given_at[:16].replace("T", " ")
     return [
         (f"{GLYPHS[row.decision.kind]} ", "tone--accent"),
-        (f"{who}, {when}", "tone--muted"),
+        (f"{who}, {date_and_minute(row.decision.given_at)}", "tone--muted"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -28,18 +28,17 @@ from screens.goals.merge_dialog import MergeDialog
 from screens.goals.merge_tree_screen import GoalTreeScreen
 from screens.goals.run_form import TEXTS, GoalRunForm
 from screens.shell.clipboard import copy
+from screens.shell.decision_screen import DecisionScreen
 from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.group_dialogs import GroupPicker, ask_label, split_group
 from screens.shell.save_dialogs import ask_export
-from screens.shell.undo import UndoScreen
-from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
 from screens.widgets.groups.decisions import decision_text
-from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, label_of
+from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, has_words, label_of
 from screens.widgets.row_table import RowTable
+from screens.widgets.times import date_and_minute
 
-T = TypeVar("T")
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("clusters", "groups, with the groups that they were made of"),
     ("assignments", "conversations, with their groups"),
@@ -47,7 +46,7 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
 )
 
 
-class GoalsScreen(UndoScreen):
+class GoalsScreen(DecisionScreen):
     """Lists the groups with size, share, completeness and stability; enter opens the members."""
 
     MODE = "goals"
@@ -144,9 +143,7 @@ class GoalsScreen(UndoScreen):
     def show_order(self) -> None:
         """Lists the groups with the words that are searched for, in the chosen order."""
         found = [
-            group
-            for group in ordered(self.groups, *self.sort)
-            if all(word in f"{group.label} {group.description}".lower() for word in self._words)
+            group for group in ordered(self.groups, *self.sort) if has_words(group, self._words)
         ]
         self.table.show(array("q", (self._keys[group.id] for group in found)), self.sort)
         if self._words:
@@ -267,7 +264,7 @@ class GoalsScreen(UndoScreen):
 
         def chosen(number: int | None) -> None:
             if number is not None and self.may_write():
-                self._write(lambda: self.goals.show(number), lambda _: None)
+                self.write(lambda: self.goals.show(number))
 
         def ask(found: list[ClusteringRow]) -> None:
             if not found:
@@ -289,13 +286,6 @@ class GoalsScreen(UndoScreen):
 
     # Decisions
 
-    def _write(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        def done(result: T) -> None:
-            then(result)
-            self.refresh_data()
-
-        write_in_order(self, work, done, self.show_error)
-
     def action_rename(self) -> None:
         """Edits the label of the group under the cursor."""
         group = self.group
@@ -303,7 +293,7 @@ class GoalsScreen(UndoScreen):
             return
 
         def rename(label: str) -> None:
-            self._write(lambda: self.goals.rename(group.id, label), lambda _: None)
+            self.write(lambda: self.goals.rename(group.id, label))
 
         ask_label(self, "Label", group, rename)
 
@@ -312,12 +302,12 @@ class GoalsScreen(UndoScreen):
         group = self.group
         if group is None or not self.may_write():
             return
-        self._write(lambda: self.goals.pin(group.id, on=not group.pinned), lambda _: None)
+        self.write(lambda: self.goals.pin(group.id, on=not group.pinned))
 
     def action_split(self) -> None:
         """Splits the group under the cursor, after a preview of the parts."""
         if self.group is not None and self.may_write():
-            split_group(self, self.goals, self.group, self._write)
+            split_group(self, self.goals, self.group, self.write)
 
     def action_merge(self) -> None:
         """Asks for a second group, shows the evidence, and merges the two."""
@@ -334,7 +324,7 @@ class GoalsScreen(UndoScreen):
 
         def merge(proposal: Proposal, label: str | None) -> None:
             if label is not None:
-                self._write(lambda: self.goals.merge(proposal, label), self._merged)
+                self.write(lambda: self.goals.merge(proposal, label), self._merged)
 
         others = [other for other in self.groups if other.id != group.id]
         title = f"Merge “{label_of(group, 40)}” with"
@@ -396,7 +386,7 @@ class GoalsScreen(UndoScreen):
 def clustering_line(row: ClusteringRow) -> str:
     """When a clustering was made, with which settings, and its number of groups."""
     return one_line(
-        f"{row.created_at[:16].replace('T', ' ')} · {row.text} · {row.embedder} · k {row.k}"
+        f"{date_and_minute(row.created_at)} · {row.text} · {row.embedder} · k {row.k}"
         f" · seed {row.seed} · {number_format.counted(row.groups, 'group')}"
     )
 

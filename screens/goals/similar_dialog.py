@@ -12,12 +12,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
 from engine.records.goals import MemberRow
 from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.goals.columns import member_columns
-from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
+from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.routes import ReadingOrder
 from screens.widgets.background import background
 from screens.widgets.row_table import RowTable
@@ -56,7 +55,7 @@ class SimilarDialog(Dialog[ReadingOrder | None]):
             self,
             lambda: self._goals.more_like(self._conversation_id, NEAREST),
             self._show,
-            self._failed,
+            self.show_error,
             group="alike",
         )
 
@@ -66,9 +65,6 @@ class SimilarDialog(Dialog[ReadingOrder | None]):
         nothing = self.query_one("#none", Static)
         nothing.display = not found
         nothing.update("None: this conversation has no vector yet. Press 5, then r to cluster.")
-
-    def _failed(self, error: WorkbenchError) -> None:
-        self.app.push_screen(ErrorDialog(error))
 
     def _fetch(self, ids: Sequence[int]) -> list[MemberRow]:
         return [self._found[row_id] for row_id in ids if row_id in self._found]

@@ -76,12 +76,6 @@ def _floor(progress: ReviewProgress) -> str:
     )
 
 
-def order_prompt(order: MergeOrder) -> Content:
-    """An order as a line of a choice."""
-    name, reason = ORDERS[order]
-    return Content.assemble(name, (f"  {reason}", "$tone-muted"))
-
-
 def near_line(near: Sequence[tuple[str, float]], other: str) -> Content:
     """The groups nearest to a side with their cosines, `near: Change a date .74 · …`, without the other side.
 

@@ -18,17 +18,18 @@ from engine.services.services import Services
 from engine.text import one_line
 from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy
-from screens.shell.undo import UndoScreen
+from screens.shell.decision_screen import DecisionScreen
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.groups.decisions import GLYPHS, decision_text, folded
 from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.times import date_and_minute
 
 MOST_GROUPS = 400
 """Most groups that are listed beside a decision; the count above the list is of all groups."""
 AUTHORS = {"human": "you", "auto": "rule", "llm": "model"}
 
 
-class MergeHistoryScreen(UndoScreen):
+class MergeHistoryScreen(DecisionScreen):
     """Lists the decisions, newest first, beside the groups after the decision under the cursor."""
 
     PLACE = "history"
@@ -52,7 +53,13 @@ class MergeHistoryScreen(UndoScreen):
         self._sizes: dict[str, int] = {}
         self.table = RowTable[tuple[int, GoalDecision]](
             [
-                Column("at", "when", 16, lambda r: [(_when(r[1].given_at), "tone--muted")], keep=3),
+                Column(
+                    "at",
+                    "when",
+                    16,
+                    lambda r: [(date_and_minute(r[1].given_at), "tone--muted")],
+                    keep=3,
+                ),
                 Column("who", "who", 5, lambda r: [(AUTHORS[r[1].author], "tone--muted")], keep=4),
                 Column("kind", "", 1, _kind_cell),
                 Column("text", "what", 24, _text_cell, flexible=True),
@@ -182,17 +189,6 @@ class MergeHistoryScreen(UndoScreen):
         ]
         if lines:
             copy(self, "\n".join(lines), f"the history, {number_format.counted(len(lines), 'act')}")
-
-    def action_close(self) -> None:
-        """Goes back."""
-        # a second key while the screen closes does nothing
-        if self.is_attached and not self._pruning:
-            self.dismiss(None)
-
-
-def _when(at: str) -> str:
-    """Day and minute, `2026-10-31 10:04`."""
-    return one_line(at[:16].replace("T", " "))
 
 
 def _kind_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:

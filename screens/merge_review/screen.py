@@ -24,34 +24,33 @@ from engine.records.goals import (
     ReviewProgress,
 )
 from engine.services.services import Services
-from engine.text import one_line
 from screens.merge_review import formatting
 from screens.merge_review.bulk_dialogs import (
     BulkDialog,
     ListedPairs,
     MergeAllDialog,
     RefuseAllDialog,
-    probability_from,
 )
 from screens.merge_review.cursor import ReviewCursor, ReviewSnapshot, ShownProposal, read_review
 from screens.merge_review.group_pane import SidePane
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.merged_pane import MergedPane
+from screens.merge_review.questions import ask_floor, ask_move, ask_pair
 from screens.merge_review.settle_dialog import SettleDialog
 from screens.merge_review.side_dialog import Letter, SideDialog
-from screens.shell.dialogs import ChoiceDialog, TextDialog
-from screens.shell.group_dialogs import GroupPicker, ask_label, split_group
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.decision_screen import DecisionScreen
+from screens.shell.dialogs import ask_which_first
+from screens.shell.group_dialogs import ask_label, split_group
+from screens.shell.workbench_screen import TitleLine
 from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.decisions import decision_text
 from screens.widgets.groups.evidence import proposed_label
 from screens.widgets.groups.text import label_of
 
 T = TypeVar("T")
 
 
-class MergeDeskScreen(WorkbenchScreen[None]):
+class MergeDeskScreen(DecisionScreen):
     """Two groups side by side with the evidence for merging them; a decision is stored while the next pair is shown."""
 
     MODE = "desk"
@@ -336,36 +335,16 @@ class MergeDeskScreen(WorkbenchScreen[None]):
 
     # Undo and redo
 
-    def action_undo(self) -> None:
-        """Undoes the newest act; a pair that it decided comes to the front again."""
-        if not self.may_write():
-            return
+    def undone(self, decision: GoalDecision) -> None:
+        """Brings the pair that was decided to the front again."""
+        if decision.kind in ("merge", "apart", "never") and len(decision.sides) == 2:
+            self.read((decision.sides[0], decision.sides[1]))
 
-        def undone(decision: GoalDecision | None) -> None:
-            if decision is None:
-                self.notify("There is nothing to undo.", markup=False)
-                return
-            self.notify(f"Undone: {decision_text(decision)}.", markup=False)
-            if decision.kind in ("merge", "apart", "never") and len(decision.sides) == 2:
-                self.read((decision.sides[0], decision.sides[1]))
-
-        self.write(self.goals.undo, undone)
-
-    def action_redo(self) -> None:
-        """Does again what the newest undo took back."""
-        if not self.may_write():
-            return
-
-        def redone(decision: GoalDecision | None) -> None:
-            if decision is None:
-                self.notify("There is nothing to redo.", markup=False)
-                return
-            self.notify(f"Done again: {decision_text(decision)}.", markup=False)
-            if self.cursor.pair is not None and {*decision.sides} == {*self.cursor.pair}:
-                self.cursor.decide(merged=decision.kind == "merge")
-                self.show_front()
-
-        self.write(self.goals.redo, redone)
+    def redone(self, decision: GoalDecision) -> None:
+        """Goes on to the next pair if the decision was on the one in front."""
+        if self.cursor.pair is not None and {*decision.sides} == {*self.cursor.pair}:
+            self.cursor.decide(merged=decision.kind == "merge")
+            self.show_front()
 
     # Changes to one of the two groups
 
@@ -416,80 +395,40 @@ class MergeDeskScreen(WorkbenchScreen[None]):
         if self.cursor.front is None or not self.may_write():
             return
         members = [member for pane in self.query(SidePane) for member in pane.shown]
-        choices = [(member.conversation_id, one_line(member.text, 90)) for member in members]
 
-        def chosen(conversation: int | None) -> None:
-            if conversation is None:
-                return
+        def move(conversation: int, group: str) -> None:
+            self.write(lambda: self.goals.move([conversation], group or None))
 
-            def to(group: str | None) -> None:
-                if group is not None:
-                    self.write(lambda: self.goals.move([conversation], group or None))
-
-            def pick(groups: list[GoalGroup]) -> None:
-                picker = GroupPicker("Move it to", groups, "no group (outliers)")
-                self.app.push_screen(picker, to)
-
-            self.in_background(self.goals.groups, pick, group="groups")
-
-        self.app.push_screen(ChoiceDialog("Move which member", choices), chosen)
+        ask_move(self, members, move)
 
     # Which pairs are proposed
 
     def action_pick(self) -> None:
         """Asks for any two groups and puts them in front."""
-        if not self.may_write():
-            return
-
-        def pick(groups: list[GoalGroup]) -> None:
-            def first(a: str | None) -> None:
-                if a:
-                    others = [group for group in groups if group.id != a]
-                    self.app.push_screen(GroupPicker("with", others), partial(second, a))
-
-            def second(a: str, b: str | None) -> None:
-                if b:
-                    self.read((a, b))
-
-            self.app.push_screen(GroupPicker("Merge", groups), first)
-
-        self.in_background(self.goals.groups, pick, group="groups")
+        if self.may_write():
+            ask_pair(self, self.read)
 
     def action_order(self) -> None:
         """Asks which pair comes first."""
         if self.progress is None or not self.may_write():
             return
 
-        def chosen(order: MergeOrder | None) -> None:
-            if order is not None:
-                self.cursor.put(None)
-                self.write(lambda: self.goals.set_order(order))
+        def choose(order: MergeOrder) -> None:
+            self.cursor.put(None)
+            self.write(lambda: self.goals.set_order(order))
 
-        choices = [(order, formatting.order_prompt(order)) for order in formatting.ORDERS]
-        self.app.push_screen(ChoiceDialog("Which first", choices, self.progress.order), chosen)
+        ask_which_first(self, formatting.ORDERS, self.progress.order, choose)
 
     def action_floor(self) -> None:
         """Asks for the similarity of labels below which no pair is proposed."""
         if self.progress is None or not self.may_write():
             return
 
-        def answered(text: str | None) -> None:
-            if text is None:
-                return
-            floor = 0.0 if text.strip() in ("0", "0.0", ".0") else probability_from(text)
-            if floor is None:
-                self.notify("The least similarity is a number from 0 to 1.", markup=False)
-                return
+        def choose(floor: float) -> None:
             self.cursor.put(None)
             self.write(lambda: self.goals.set_least_similarity(floor))
 
-        self.app.push_screen(
-            TextDialog(
-                "Propose no pair whose labels are less similar than (0: propose all)",
-                value=number_format.probability(self.progress.least_similarity),
-            ),
-            answered,
-        )
+        ask_floor(self, self.progress.least_similarity, choose)
 
     def action_ask(self) -> None:
         """Asks the model about the likely pairs that it was not asked about."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
@@ -39,6 +39,10 @@ class Dialog(Keyed, ModalScreen[T], Generic[T]):
     def dismiss(self, result: T | None = None) -> AwaitComplete:
         """Closes with the answer. The second of two quick enters is ignored; it would close the screen below."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
+
+    def show_error(self, error: WorkbenchError) -> None:
+        """Shows an error in a dialog over this one."""
+        self.app.push_screen(ErrorDialog(error))
 
 
 class TextDialog(Dialog[str | None]):
@@ -119,6 +123,31 @@ def ask_order(
             sort(by)
 
     screen.app.push_screen(ChoiceDialog("Sort by; again turns it round", choices, now), chosen)
+
+
+def ask_which_first(
+    screen: Screen[Any],
+    orders: Mapping[T, tuple[str, str]],
+    now: T,
+    choose: Callable[[T], None],
+) -> None:
+    """Asks for the order of a queue.
+
+    Args:
+        orders: The name of each order, and what it is good for.
+        now: The present order.
+        choose: Gets the order that is chosen.
+    """
+
+    def chosen(order: T | None) -> None:
+        if order is not None:
+            choose(order)
+
+    choices = [
+        (order, Content.assemble(name, (f"  {reason}", "$tone-muted")))
+        for order, (name, reason) in orders.items()
+    ]
+    screen.app.push_screen(ChoiceDialog("Which first", choices, now), chosen)
 
 
 class TicksDialog(Dialog[list[T] | None], Generic[T]):

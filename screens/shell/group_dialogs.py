@@ -20,16 +20,19 @@ from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.run_dialog import refusal_content
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
 from screens.widgets.groups.decisions import GLYPHS
 from screens.widgets.groups.members import member_lines
-from screens.widgets.groups.text import label_of
+from screens.widgets.groups.text import has_words, label_of
 
 MOST_PARTS = 9
 """Parts that a group can be split into at once."""
 MOST_LISTED = 500
 """Groups that the picker lists."""
+NO_GROUP = "no group (outliers)"
+"""The line of a picker for conversations that are to be in no group."""
 PART_MEMBERS = 4
 """Members that are shown of each part of a split."""
 
@@ -79,11 +82,7 @@ class GroupPicker(Dialog[str | None]):
 
     def _list(self, text: str) -> None:
         words = text.lower().split()
-        found = [
-            group
-            for group in self._groups
-            if all(word in f"{group.label} {group.description}".lower() for word in words)
-        ][:MOST_LISTED]
+        found = [group for group in self._groups if has_words(group, words)][:MOST_LISTED]
         self._ids = [group.id for group in found]
         options = [Option(group_content(group)) for group in found]
         if self._none:
@@ -109,6 +108,33 @@ class GroupPicker(Dialog[str | None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click answers."""
         self.dismiss(self._ids[event.option_index])
+
+
+def pick_group(
+    screen: WorkbenchScreen[Any],
+    title: str,
+    then: Callable[[str], None],
+    *,
+    without: str | None = None,
+    none: str = "",
+) -> None:
+    """Reads the groups and asks for one of them.
+
+    Args:
+        then: Gets its id; an empty one for no group.
+        without: Id of a group that is not listed.
+        none: The line for no group; empty leaves it out.
+    """
+
+    def chosen(group: str | None) -> None:
+        if group is not None:
+            then(group)
+
+    def pick(groups: list[GoalGroup]) -> None:
+        others = [group for group in groups if group.id != without]
+        screen.app.push_screen(GroupPicker(title, others, none), chosen)
+
+    screen.in_background(screen.services.goals.groups, pick, group="groups")
 
 
 class SplitDialog(Dialog[list[SplitPart] | None]):

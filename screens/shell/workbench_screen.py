@@ -258,6 +258,11 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         """Opens the reader on conversations by id; see `Routes.reader`. `back` gets the id of the last one read."""
         self.app.push_screen(self.routes.reader(order, at, self.MODE, words), back)
 
+    def action_close(self) -> None:
+        """Goes back; a second key while the screen closes does nothing."""
+        if self.is_active:
+            self.dismiss(None)
+
     def filter_by(self, wanted: Filter) -> None:
         """Lists what a filter matches, where the screen is a list that can be filtered; others ignore it."""
 

@@ -12,6 +12,7 @@ from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayEstimate, TranscriptLine
 from engine.services.simulation.records import LivePlay, PlayedSet, PlayItem
 from engine.text import as_json, one_line
+from screens.widgets.ordering import ordered_by
 from screens.widgets.row_table import Column, Piece
 
 Called = tuple[int, TranscriptLine]
@@ -99,17 +100,12 @@ def sorted_rows(rows: Sequence[ReportRow], by: int | None, descending: bool) -> 
     """Rows by a column, those without a value last; in their own order for None."""
     if by is None:
         return list(rows)
-    known = [row for row in rows if row.cells[by] is not None]
-    unknown = [row for row in rows if row.cells[by] is None]
-    # a column holds numbers or texts
-    known.sort(key=lambda row: _sort_key(row.cells[by]), reverse=descending)
-    return known + unknown
+    return ordered_by(rows, lambda row: _sort_key(row.cells[by]), descending=descending)
 
 
-def _sort_key(cell: Cell) -> tuple[float, str]:
-    if isinstance(cell, Interval):
-        return cell.value, ""
-    return (0.0, cell) if isinstance(cell, str) else (cell or 0.0, "")
+def _sort_key(cell: Cell) -> float | str | None:
+    """What a cell is compared by with the others of its column, which are all numbers or all texts."""
+    return cell.value if isinstance(cell, Interval) else cell
 
 
 def note(table: ReportTable, by: int | None) -> Content:

@@ -123,7 +123,3 @@ class PlayScreen(WorkbenchScreen[None]):
             self.table.focus()
         else:
             self.dismiss(None)
-
-    def action_close(self) -> None:
-        """Goes back."""
-        self.dismiss(None)

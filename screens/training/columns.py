@@ -9,6 +9,7 @@ from engine.services.training.records import TrainingRun
 from engine.text import one_line
 from screens.training import formatting
 from screens.widgets.row_table import Column, Piece
+from screens.widgets.times import date_and_minute
 
 Listed = tuple[int, TrainingRun]
 """A number that identifies a run while the screen is open, and the run."""
@@ -41,7 +42,7 @@ def run_columns() -> list[Column[Listed]]:
                right=True, keep=3),
         Column("auroc", "AUROC", 5, lambda r: figure(r[1].auroc), right=True, keep=8),
         Column("f1", "F1", 5, lambda r: figure(r[1].f1), right=True, keep=7),
-        Column("when", "started (UTC)", 16, lambda r: [(formatting.when(r[1].created_at), "tone--muted")],
+        Column("when", "started (UTC)", 16, lambda r: [(date_and_minute(r[1].created_at), "tone--muted")],
                keep=2),
         Column("time", "time", 10,
                lambda r: [(number_format.duration(r[1].seconds) if r[1].seconds else formatting.DASH, "")],

@@ -18,6 +18,7 @@ from engine.services.training.records import (
 )
 from engine.text import one_line
 from screens.widgets.states import Look
+from screens.widgets.times import date_and_minute
 
 NAME_CHARACTERS = 40
 SAMPLE_MARGIN = 42
@@ -39,11 +40,6 @@ DASH = "–"
 def name_of(run: TrainingRun, limit: int = NAME_CHARACTERS) -> str:
     """The run's name on one line, display-safe."""
     return one_line(run.name, limit)
-
-
-def when(created_at: str) -> str:
-    """Date and minute of an ISO 8601 time, display-safe."""
-    return one_line(created_at[:16].replace("T", " "))
 
 
 def loss(value: float | None) -> str:
@@ -167,7 +163,7 @@ def _sample_line(sample: SampleRow, width: int) -> Content:
     name = "before" if sample.step == 0 else f"step {sample.step:,}"
     value = share(sample)
     right = (value >= 0.5) == sample.ends
-    says = one_line(sample.says, max(20, width - SAMPLE_MARGIN))
+    says = one_line(sample.generated, max(20, width - SAMPLE_MARGIN))
     written = f"“{says}”" if says else "the end"
     return Content.assemble(
         (f"  {name:<11}", "$tone-muted"),
@@ -257,7 +253,7 @@ def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
     best = "" if run.best_step is None else f" at step {run.best_step:,}"
     lines = [
         ("state", state_word(run)),
-        ("started (UTC)", when(run.created_at)),
+        ("started (UTC)", date_and_minute(run.created_at)),
         ("running time", number_format.duration(run.seconds) if run.seconds else DASH),
         ("conversations", f"{run.conversations:,} trained on, {run.held_out:,} held out"),
         ("filter", one_line(detail.filter) or "all conversations"),

@@ -21,7 +21,7 @@ from engine.services.trees.records import AnswerRow, GroupedAnswers, TreeItem
 from engine.services.trees.service import TreeService
 from engine.text import one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
+from screens.shell.dialogs import Dialog, hint_line
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background
 from screens.widgets.row_table import Column, Piece, RowTable
@@ -114,14 +114,11 @@ class AnswersDialog(Dialog[int | None]):
             self._show()
             self.table.focus()
 
-        background(self, read, arrived, self._failed, group="answers")
+        background(self, read, arrived, self.show_error, group="answers")
 
     def _read(self, item: TreeItem) -> list[AnswerRow]:
         row = item.row
         return self._trees.answers(row.conversation_id, row.step, row.config_hash)
-
-    def _failed(self, error: WorkbenchError) -> None:
-        self.app.push_screen(ErrorDialog(error))
 
     def _show(self) -> None:
         grouped = self._meanings

@@ -12,6 +12,7 @@ from engine.services.trees.records import TreeItem
 from engine.text import one_line
 from screens.trees.turn_line import MEASURES, turn_blocks
 from screens.widgets.curve import spread
+from screens.widgets.ordering import ordered_by
 from screens.widgets.row_table import Column, Piece
 
 NAME_WIDTH = 24
@@ -75,11 +76,8 @@ class Deciles:
 
 
 def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeItem]:
-    """The items in an order; those without a value are last, equal ones keep their order."""
-    value = ORDERS[key].value
-    valued = [(found, item) for item in items if (found := value(item)) is not None]
-    valued.sort(key=lambda pair: pair[0], reverse=descending)
-    return [item for _, item in valued] + [item for item in items if value(item) is None]
+    """The items in one of `ORDERS`."""
+    return ordered_by(items, ORDERS[key].value, descending=descending)
 
 
 def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:

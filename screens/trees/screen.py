@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,13 +13,8 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.records.trees import TreeRow
-from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
-from engine.services.trees.records import (
-    ConfigRow,
-    OpenTree,
-    PropertyBounds,
-)
+from engine.services.trees.records import ConfigRow, OpenTree, PropertyBounds
 from engine.text import one_line
 from engine.trees.compare import TreeComparison
 from screens.shell.clipboard import copy
@@ -27,20 +22,16 @@ from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.trees.answers_dialog import AnswersDialog
-from screens.trees.comparison_dialog import ComparisonDialog
 from screens.trees.formatting import between_content, format_config, tabs_content
+from screens.trees.growing import TreeGrower
 from screens.trees.growth_line import GrowthLine
 from screens.trees.layout import Folding
 from screens.trees.pane import TreePane
-from screens.trees.run_form import alpha_from
 from screens.trees.tokens_dialog import TokensDialog
 from screens.trees.tree_view import TreeView
 from screens.trees.turn_line import TurnLine
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
-
-LOWER = 4.0
-"""The lower alpha that is proposed for growing further is the present one divided by this."""
 
 ANOTHER = ""
 """The choice of a configuration that has no tree here yet, so that one is grown."""
@@ -79,10 +70,7 @@ class TreeScreen(WorkbenchScreen[None]):
         self._place = (conversation_id, step)
         self._hits: Sequence[int] = ()
         self._hit = 0
-        self._alphas: dict[tuple[str, int, int], float] = {}
-        """The alphas to which nodes were grown, by configuration, step and node."""
-        self._configs_before: frozenset[str] | None = None
-        """The configurations that had a tree here before one was grown for a comparison."""
+        self._grower = TreeGrower(self)
 
     def compose_body(self) -> ComposeResult:
         """Turn line, names and difference of two trees, one or two trees, growth line, find line."""
@@ -391,84 +379,23 @@ class TreeScreen(WorkbenchScreen[None]):
 
     def action_grow_here(self) -> None:
         """Asks for a lower alpha and grows on below the segment under the cursor."""
-        pane = self.pane
-        opened, segment = pane.opened, pane.view.segment
-        if opened is None or segment is None or not self._may_grow():
-            return
-        row, node = opened.item.row, segment.nodes[0]
-        key = (row.config_hash, row.step, node)
-        now = self._alphas.get(key, row.alpha)
-
-        def chosen(text: str | None) -> None:
-            if text is None:
-                return
-            alpha = alpha_from(text, row.alpha)
-            if alpha is None:
-                self.notify(f"Alpha is above 0 and at most {row.alpha:g}.", markup=False)
-                return
-            self._alphas[key] = alpha
-            self._grow(lambda: self.services.trees.grow_on(opened.item, node, alpha))
-
-        title = f"Grow on below “{one_line(segment.text, 30)}” to alpha"
-        self.app.push_screen(TextDialog(title, value=f"{now / LOWER:.4g}"), chosen)
+        opened, segment = self.pane.opened, self.pane.view.segment
+        if opened is not None and segment is not None:
+            self._grower.grow_below(opened, segment)
 
     def action_grow_on(self) -> None:
         """Grows on the nodes that were not read because a budget was used up or a job was stopped."""
-        opened = self.pane.opened
-        if opened is None or not self._may_grow():
-            return
-        if not opened.item.row.unexpanded:
-            self.notify("Everything above alpha has been read; g lowers alpha here.", markup=False)
-            return
-        self._grow(lambda: self.services.trees.grow_on(opened.item, None, None))
+        if self.pane.opened is not None:
+            self._grower.grow_unread(self.pane.opened)
 
     def _grow_another(self) -> None:
-        """Asks with which model, adapter and alpha to grow a second tree, and shows the cost first."""
-        opened = self.pane.opened
-        if opened is None or not self._may_grow():
-            return
-        trees, place, item = self.services.trees, self._place, opened.item
-
-        def chosen(request: TreeRequest | None) -> None:
-            if request is None:
-                return
-
-            def start() -> int:
-                self._configs_before = frozenset(c.config_hash for c in trees.configs(place))
-                return trees.start(request)
-
-            self._grow(start, "trees", "nothing is kept of a tree that is not whole")
-
-        self.app.push_screen(ComparisonDialog(trees, item), chosen)
-
-    def _may_grow(self) -> bool:
-        growing = self.query_one(GrowthLine).is_growing
-        if growing:
-            self.notify("A tree is growing; escape stops it.", markup=False)
-        return not growing and self.may_write()
-
-    def _grow(
-        self, start: Callable[[], int], last: str = "grow", kept: str = "what has grown is kept"
-    ) -> None:
-        line = self.query_one(GrowthLine)
-        self.in_background(start, lambda job: line.follow(job, last, kept), group="grow")
+        if self.pane.opened is not None:
+            self._grower.grow_another(self._place, self.pane.opened)
 
     def on_growth_line_ended(self) -> None:
         """Shows the grown tree; a tree that was grown for a comparison is shown beside this one."""
         self.refresh_data()
-        known, self._configs_before = self._configs_before, None
-        if known is None:
-            return
-
-        def arrived(found: list[ConfigRow]) -> None:
-            for config in found:
-                if config.config_hash not in known:
-                    self._show_second(config.config_hash)
-
-        place = self._place
-        self.in_background(
-            lambda: self.services.trees.configs(place), arrived, group="configurations"
-        )
+        self._grower.show_grown(self._place, self._show_second)
 
     # Leaving
 
@@ -483,7 +410,3 @@ class TreeScreen(WorkbenchScreen[None]):
             self._alone()
         else:
             self.action_close()
-
-    def action_close(self) -> None:
-        """Goes back; a growing tree goes on growing."""
-        self.dismiss(None)

@@ -150,7 +150,3 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_up(animate=False)
         else:
             page.scroll_down(animate=False)
-
-    def action_close(self) -> None:
-        """Goes back."""
-        self.dismiss(None)

@@ -10,6 +10,7 @@ from textual.content import Content
 from engine import number_format
 from engine.filters import Filter
 from engine.records.calibration import Agreement
+from engine.records.conversations import ConversationRow
 from engine.records.scores import DecisionRule
 from engine.records.triage import QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
@@ -56,6 +57,31 @@ def tally_pieces(tally: Mapping[Verdict, int]) -> list[Piece]:
     ]
 
 
+def title_content(
+    place: str, blind: str, per_hour: float | None, tally: Mapping[Verdict, int] | None
+) -> Content:
+    """Place in the queue, or in a blind round; verdicts in an hour; verdicts by kind unless `tally` is None.
+
+    Args:
+        place: Such as `3 of 120`; empty when nothing is left.
+        blind: Place in the round of blind repeats; empty outside of one.
+        per_hour: None while it is not known.
+    """
+    parts = [(f"blind {blind}", "bold $tone-accent") if blind else (place, "bold")]
+    if per_hour is not None:
+        parts.append((f" · {per_hour:.0f}/h", "$tone-muted"))
+    return Content.assemble(*parts, *([] if tally is None else tally_pieces(tally)))
+
+
+def summary_content(row: ConversationRow) -> Content:
+    """Name, number of turns and opening of a conversation."""
+    return Content.assemble(
+        (one_line(row.external_id, 40), "bold"),
+        (f" · {number_format.counted(row.turns, 'turn')} · ", "$tone-muted"),
+        one_line(row.opening),
+    )
+
+
 def status_line(
     status: TriageStatus, order: QueueOrder, wanted: Filter, *, with_tally: bool
 ) -> Content:
@@ -74,12 +100,6 @@ def status_line(
     if wanted:
         parts.append((f" · ▽ {one_line(str(wanted))}", "bold $tone-accent"))
     return Content.assemble(*parts)
-
-
-def order_prompt(order: QueueOrder) -> Content:
-    """An order as a line to choose."""
-    name, reason = ORDERS[order]
-    return Content.assemble(name, (f"  {reason}", "$tone-muted"))
 
 
 def empty_content(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Content:

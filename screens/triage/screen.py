@@ -10,18 +10,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
 from engine.filters import Filter, FilterError, parse_filter
 from engine.records.calibration import Agreement
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.services import Services
-from engine.text import display_safe, one_line
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs import ask_which_first
 from screens.shell.filter_editing import edit_filter
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import formatting
@@ -29,6 +26,7 @@ from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
 from screens.triage.loading import LoadedQueue, load_queue, load_status
 from screens.triage.queue import BlindRound, TriageQueue
+from screens.triage.remarks import ask_note, ask_tags
 from screens.widgets.agreement import format_agreement
 from screens.widgets.background import write_in_order
 from screens.widgets.conversation_facts import Facts, load_facts
@@ -156,16 +154,13 @@ class TriageScreen(WorkbenchScreen[None]):
         """Shows place, pace, verdicts, agreement, order and filter."""
         self.status = status
         narrow = self.size.width < 120
-        parts: list[tuple[str, str]] = []
-        if self.blind is not None:
-            parts.append((f"blind {self.blind.words}", "bold $tone-accent"))
-        elif self.queue.current is not None:
-            parts.append((f"{self.queue.position:,} of {self.queue.total:,}", "bold"))
-        if (rate := self.pace.per_hour) is not None:
-            parts.append((f" · {rate:.0f}/h", "$tone-muted"))
-        if not narrow:
-            parts += formatting.tally_pieces(status.tally)
-        self.query_one(TitleLine).say(Content.assemble(*parts))
+        place = ""
+        if self.blind is None and self.queue.current is not None:
+            place = f"{self.queue.position:,} of {self.queue.total:,}"
+        blind = "" if self.blind is None else self.blind.words
+        tally = None if narrow else status.tally
+        title = formatting.title_content(place, blind, self.pace.per_hour, tally)
+        self.query_one(TitleLine).say(title)
         self.query_one("#status", Static).update(
             formatting.status_line(status, self.order, self.filter, with_tally=narrow)
         )
@@ -212,14 +207,7 @@ class TriageScreen(WorkbenchScreen[None]):
     def _show_facts(self, facts: Facts, why: str) -> None:
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
-        row = facts.row
-        self.query_one("#summary", Static).update(
-            Content.assemble(
-                (one_line(row.external_id, 40), "bold"),
-                (f" · {number_format.counted(row.turns, 'turn')} · ", "$tone-muted"),
-                one_line(row.opening),
-            )
-        )
+        self.query_one("#summary", Static).update(formatting.summary_content(facts.row))
         self.query_one(Evidence).show(facts, why)
         if not same:
             self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
@@ -275,55 +263,14 @@ class TriageScreen(WorkbenchScreen[None]):
     def action_note(self) -> None:
         """Asks for a note on the conversation that is shown."""
         conversation = self.conversation
-        if conversation is None or self.blind is not None or not self.may_write():
-            return
-        current = self.services.triage.current(conversation)
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                write_in_order(
-                    self,
-                    lambda: self.services.triage.note(conversation, text),
-                    self._written,
-                    self.show_error,
-                )
-
-        self.app.push_screen(TextDialog("Note", value=current.note if current else ""), answered)
+        if conversation is not None and self.blind is None and self.may_write():
+            ask_note(self, conversation, self._written)
 
     def action_tag(self) -> None:
         """Asks for the tags of the conversation that is shown."""
         conversation = self.conversation
-        if conversation is None or self.blind is not None or not self.may_write():
-            return
-        current = self.services.triage.current(conversation)
-        # As they are shown in the input: without commas, and display-safe.
-        before = {
-            display_safe(name).replace(",", "‚"): name for name in (current.tags if current else ())
-        }
-
-        def answered(text: str | None) -> None:
-            if text is None:
-                return
-            after = {" ".join(name.split()) for name in text.split(",")} - {""}
-            triage = self.services.triage
-
-            def write() -> None:
-                for shown in before.keys() - after:
-                    triage.untag([conversation], before[shown])
-                for name in sorted(after - before.keys()):
-                    triage.tag([conversation], name)
-
-            write_in_order(self, write, lambda _: self.show_current(again=True), self.show_error)
-
-        self.app.push_screen(
-            TextDialog(
-                "Tags",
-                value="".join(f"{name}, " for name in before),
-                placeholder="refund, too slow",
-                adding=True,
-            ),
-            answered,
-        )
+        if conversation is not None and self.blind is None and self.may_write():
+            ask_tags(self, conversation, lambda: self.show_current(again=True))
 
     def _written(self, row: VerdictRow | None) -> None:
         """After a write: recalibrates when due, and shows the new status."""
@@ -396,13 +343,12 @@ class TriageScreen(WorkbenchScreen[None]):
     def action_order(self) -> None:
         """Asks for the order of the queue."""
 
-        def chosen(order: QueueOrder | None) -> None:
-            if order is not None and order != self.order:
+        def choose(order: QueueOrder) -> None:
+            if order != self.order:
                 self.order = order
                 self._ask_anew()
 
-        choices = [(order, formatting.order_prompt(order)) for order in ORDERS]
-        self.app.push_screen(ChoiceDialog("Which first", choices, self.order), chosen)
+        ask_which_first(self, ORDERS, self.order, choose)
 
     def action_filter(self) -> None:
         """Goes to the filter line."""

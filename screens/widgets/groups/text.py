@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from textual.content import Content
 
 from engine import number_format
@@ -22,6 +24,12 @@ UNSTABLE_SIGN = "▲"
 def label_of(group: GoalGroup, limit: int = 80) -> str:
     """The label of a group in at most `limit` safe characters; its id where it has no label."""
     return one_line(group.label, limit) or f"(no label, {one_line(group.id, 20)})"
+
+
+def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
+    """Whether each of these lower-case words is in the label or the description of a group."""
+    text = f"{group.label} {group.description}".lower()
+    return all(word in text for word in words)
 
 
 def rate_pieces(states: GroupStates) -> list[Piece]:

@@ -1,0 +1,63 @@
+"""The counts of the list as text: the summary above it, and why it is empty."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from engine import number_format
+from engine.filters import ListQuery
+from engine.text import one_line
+from screens.conversations.query import ListCounts, Listing
+from screens.widgets.states import STATE_LOOKS
+
+
+def format_counts(shown: int, counts: ListCounts) -> str:
+    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only."""
+    words = f"{shown:,} of {counts.everything.conversations:,}"
+    found = counts.matching
+    if found.scored:
+        scored = 100 * found.scored / found.conversations
+        words += (
+            f" · {number_format.rate(found.complete, found.scored)} complete ({scored:.0f}% scored)"
+        )
+    return words
+
+
+def summary_content(listing: Listing, marked: int) -> Content:
+    """How many conversations are marked and listed, and how many of those that match have each state."""
+    parts: list[Content | tuple[str, str] | str] = []
+    if marked:
+        parts.append((f"{marked:,} marked · ", "bold $tone-accent"))
+    if listing.counts is None:
+        parts.append(f"{len(listing.ids):,} listed · counting …")
+        return Content.assemble(*parts)
+    found = listing.counts.matching
+    parts.append(format_counts(len(listing.ids), listing.counts))
+    if found.conversations and not found.scored:
+        parts.append(" · no scores yet, r scores them and says first how long it takes")
+    for look, number in zip(
+        STATE_LOOKS.values(),
+        (found.complete, found.incomplete, found.borderline, found.unscored),
+        strict=True,
+    ):
+        parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
+    return Content.assemble(*parts)
+
+
+def empty_content(total: int, query: ListQuery) -> Content:
+    """Why nothing is listed, and what to do; `total` is the number of conversations of the project."""
+    if total == 0:
+        return Content.assemble(
+            "No conversations yet.\n\n",
+            ("i", "bold $tone-accent"),
+            " imports a file or a folder: uniform, OpenAI, ShareGPT, tau-bench or plain messages.",
+        )
+    return Content.assemble(
+        f"None of {total:,} conversations matches: ",
+        (one_line(str(query.filter), 80), "bold"),
+        "\n\n",
+        ("f", "bold $tone-accent"),
+        " changes the filter, ",
+        ("escape", "bold $tone-accent"),
+        " clears it.",
+    )

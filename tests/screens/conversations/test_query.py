@@ -1,0 +1,72 @@
+"""The query of the list: state filter, order, counts."""
+
+from __future__ import annotations
+
+from engine.filters import ListQuery, parse_filter
+from engine.records.conversations import Counts
+from screens.conversations.formatting import empty_content, format_counts
+from screens.conversations.query import (
+    ListCounts,
+    next_state,
+    searched,
+    sort_of_column,
+    toggle_sort,
+)
+
+
+class TestListQuery:
+    def test_counts(self) -> None:
+        """The completion rate is over the scored conversations; the coverage is in brackets behind it."""
+        counts = Counts(conversations=1_000, complete=568, incomplete=232, unscored=200)
+
+        words = format_counts(812, ListCounts(Counts(conversations=2_000), counts))
+        assert words == "812 of 2,000 · 71% ± 3 complete (80% scored)"
+
+    def test_empty_list_names_the_filter(self) -> None:
+        """An empty list shows the whole filter that left everything out."""
+        query = ListQuery(parse_filter("state:incomplete verdict:none source:web lamp"))
+
+        shown = empty_content(3, query).plain
+        assert (
+            "None of 3 conversations matches: state:incomplete verdict:none source:web lamp\n"
+            in shown
+        )
+
+    def test_states_go_round(self) -> None:
+        """The state filter goes through all states and back to none; other terms stay."""
+        query = ListQuery(parse_filter("lamp turns>3"))
+        seen = []
+        for _ in range(5):
+            query = next_state(query)
+            seen.append(str(query.filter))
+
+        assert seen == [
+            "lamp turns>3 state:incomplete",
+            "lamp turns>3 state:borderline",
+            "lamp turns>3 state:unscored",
+            "lamp turns>3 state:complete",
+            "lamp turns>3",
+        ]
+
+    def test_what_is_searched_for(self) -> None:
+        """Words and phrases are searched for; terms on fields and negated terms are not."""
+        wanted = parse_filter('state:complete lamp -spam "desk lamp" source:web')
+
+        assert str(searched(wanted)) == 'lamp "desk lamp"'
+
+    def test_columns_and_orders(self) -> None:
+        """A column sorts by its own field and the column of states by the score; the opening cannot be sorted by."""
+        assert [sort_of_column(key) for key in ("turns", "state", "opening", "hits")] == [
+            "turns",
+            "p",
+            None,
+            None,
+        ]
+
+    def test_sorting_twice_turns_round(self) -> None:
+        """By length the longest come first, by score the lowest; the same column again reverses the order."""
+        longest = toggle_sort(ListQuery(), "length")
+        lowest = toggle_sort(ListQuery(), "p")
+
+        assert (longest.descending, toggle_sort(longest, "length").descending) == (True, False)
+        assert (lowest.descending, toggle_sort(lowest, "p").descending) == (False, True)
