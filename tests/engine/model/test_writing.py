@@ -54,7 +54,7 @@ class TestSampling:
 
 class TestStopping:
     def test_stop_text_across_tokens(self, model: LlamaModel) -> None:
-        """A stop text that is made of pieces of several tokens ends the reply before it."""
+        """A stop text that spans several tokens ends the reply before it."""
         (free,) = write(model, PROMPTS[0], sampling=Sampling())
         pieces = [model.token_bytes(token).decode() for token in free.tokens]
         at = len("".join(pieces[:4]))
@@ -64,7 +64,7 @@ class TestStopping:
         assert cut.text == free.text[: free.text.index(stop)]
 
     def test_the_limit(self, model: LlamaModel) -> None:
-        """A reply that does not end has as many tokens as were allowed and says so."""
+        """A reply that does not end is cut at the token limit and marked as cut."""
         (reply,) = write(model, PROMPTS[0], sampling=Sampling(), max_tokens=5)
         assert (len(reply.tokens), reply.stopped) == (5, "length")
 
@@ -94,7 +94,7 @@ class TestConstrained:
 
     @pytest.mark.parametrize("temperature", [0.0, 1.2])
     def test_json_schema(self, model: LlamaModel, temperature: float) -> None:
-        """Replies under a schema parse and hold what the schema asks for, greedy and sampled."""
+        """Replies under a schema parse and fulfil it, greedy and sampled."""
         sampling = Sampling(temperature=temperature, json_schema=self.SCHEMA)
         for reply in write(model, *PROMPTS, sampling=sampling, max_tokens=60, seed=3):
             assert reply.stopped == "end"
@@ -106,7 +106,7 @@ class TestConstrained:
 
     @pytest.mark.parametrize("text", ['a "b" \\ c', "two\nlines", "名 é 😀", '"', "\\u0041"])
     def test_keys_and_values_of_a_schema(self, model: LlamaModel, text: str) -> None:
-        """A key or a value with quotes, backslashes, lines or any letters comes out as itself."""
+        """A key or value with quotes, backslashes, line breaks or any letters is generated unchanged."""
         schema = {"type": "object", "properties": {text: {"enum": [text]}}, "required": [text]}
         sampling = Sampling(json_schema=json.dumps({**schema, "additionalProperties": False}))
         (reply,) = write(model, PROMPTS[0], sampling=sampling, max_tokens=60)

@@ -1,6 +1,5 @@
-"""Tiny models with random weights as GGUF files, of architectures whose memory is not that of a plain transformer.
-
-They speak bytes. The same call always writes the same model.
+"""Tiny models with random weights as GGUF files, of architectures whose cache is not that of a plain transformer. Their
+tokens are bytes. The same call always writes the same model.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _Writer:
 
 
 def write_sliding(path: Path) -> Path:
-    """Of the architecture of Gemma 3: five layers that see `WINDOW` tokens and one that sees all."""
+    """Writes a model of the architecture of Gemma 3: five layers that see `WINDOW` tokens and one that sees all."""
     layers, heads, head, inner = 6, 2, 16, 48
     writer = _Writer(path, "gemma3", layers)
     writer.to.add_feed_forward_length(inner)
@@ -87,7 +86,7 @@ def write_sliding(path: Path) -> Path:
 
 
 def write_recurrent(path: Path) -> Path:
-    """Of the architecture of Mamba: two layers that keep a state in place of what was read."""
+    """Writes a model of the architecture of Mamba: two layers with a recurrent state."""
     layers, inner, state, kernel, rank = 2, 2 * WIDTH, 4, 4, 2
     writer = _Writer(path, "mamba", layers)
     writer.to.add_feed_forward_length(0)

@@ -36,7 +36,7 @@ def fits(lengths: Sequence[int], rows: Sequence[int], budget: int) -> bool:
 
 
 def all_splits(indices: list[int]) -> Iterator[list[list[int]]]:
-    """Every way to split them."""
+    """All partitions of the rows into microbatches."""
     if not indices:
         yield []
         return
@@ -69,7 +69,7 @@ def test_no_split_costs_less(lengths: list[int], budget: int) -> None:
 
 
 def test_short_rows_go_together_and_a_long_one_alone() -> None:
-    """Seven short conversations are one pass beside a long one."""
+    """Seven short conversations are one microbatch, a long one another."""
     assert microbatches([100, 2000, *[100] * 6], 2048) == [[1], [0, 2, 3, 4, 5, 6, 7]]
 
 

@@ -1,4 +1,4 @@
-"""A clustered project, and a machine on which the default model was tuned."""
+"""A clustered project, and a catalogue in which the default model is tuned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.engine.services.tuned import tune
 
 @pytest.fixture
 def clustered(tmp_path: Path) -> Iterator[Project]:
-    """Eight conversations on each of four topics, in eight clusters or so, and one that says nothing."""
+    """Eight conversations on each of four topics, in about eight clusters, and one without user text."""
     with Project.open(tmp_path / "p.wb", create=True) as opened:
         fill_topics(opened)
         cluster(opened)
@@ -25,11 +25,11 @@ def clustered(tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture
 def goals(clustered: Project) -> GoalService:
-    """Its goals."""
+    """The goal service of the clustered project."""
     return stored_goals(clustered)
 
 
 @pytest.fixture
 def tuned(quick_weights: Path) -> None:
-    """The default model was tuned on this machine before."""
+    """Records in the catalogue that the default model was tuned."""
     tune(quick_weights, folders.data_dir(), folders.cache_dir())

@@ -18,7 +18,7 @@ from engine.store.project import Project
 
 
 def refused() -> str:
-    """Why an endpoint is not asked; empty where it may be."""
+    """Why an endpoint is refused; empty where it is allowed."""
     try:
         with network_guard.reaching("192.0.2.1", 80):
             return ""
@@ -38,7 +38,7 @@ def workbench(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 class TestTheSetting:
     def test_holds_while_the_project_is_open(self, tmp_path: Path) -> None:
-        """It is obeyed at once, kept for the next time, and concerns no other project afterwards."""
+        """The setting is in force at once, stored for the next session, and ends when the project is closed."""
         path = tmp_path / "my project.wb"
         with Workspace(path, create=True) as workspace:
             assert refused() == ""
@@ -53,7 +53,7 @@ class TestTheSetting:
             assert refused() == ""
 
     def test_of_a_project_that_cannot_be_written(self, tmp_path: Path) -> None:
-        """It is obeyed, and cannot be changed."""
+        """The setting of a read-only project is in force and cannot be changed."""
         path = tmp_path / "p.wb"
         with (
             Project.open(path, create=True) as project,
@@ -66,7 +66,7 @@ class TestTheSetting:
             assert refused()
 
     def test_names_what_else_is_on(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The environment is told apart from the project's own word."""
+        """The environment's switch is reported apart from the project's setting."""
         monkeypatch.setenv(network_guard.VARIABLE, "1")
         with Workspace(tmp_path / "p.wb", create=True) as workspace:
             assert workspace.network.others() == ["the variable WORKBENCH_OFFLINE"]
@@ -77,7 +77,7 @@ class TestTheSetting:
 
 class TestTheCommands:
     def test_say_and_change(self, tmp_path: Path) -> None:
-        """`workbench offline` says what holds and changes it; `--offline` works before and after the command."""
+        """`workbench offline` reports and changes the setting; `--offline` works before and after the command."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True):
             pass

@@ -324,7 +324,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("name", ["", "a/b", "a\nb", "x" * 300])
     def test_names(self, name: str, server: HubServer, tmp_path: Path) -> None:
-        """A name that is empty, too long or not on one line is refused."""
+        """A name that is empty, too long, or has a slash or a line break is refused."""
         hub = Hub(server.url)
         repository = look_at(hub, NAME)
         with pytest.raises(UsageError, match="cannot be the name"):

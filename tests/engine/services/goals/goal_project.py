@@ -1,4 +1,4 @@
-"""A project whose conversations are clustered, without a model: topics that nobody can mistake."""
+"""A project whose conversations are clustered without a model, on topics with words of their own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PLACES = ("rome", "oslo", "lima", "cairo", "kyoto", "quito", "delhi", "paris")
 
 
 def texts() -> list[tuple[str, str]]:
-    """(topic, what the user wrote) of each conversation from id 1; the topics take turns."""
+    """(topic, user text) of each conversation from id 1; the topics alternate."""
     return [
         (topic, wordings[nth % 3].format(place))
         for nth, place in enumerate(PLACES)
@@ -56,7 +56,7 @@ def texts() -> list[tuple[str, str]]:
 
 
 def fill_topics(project: Project) -> None:
-    """Imports the conversations, dated month by month, scores all but the last four, and one that says nothing."""
+    """Imports the conversations, dated month by month, and one without user text; scores all but the last four."""
     fill(
         project,
         [
@@ -87,7 +87,7 @@ class RunsAtOnce(JobRunner):
 
 
 def run(project: Project, stages: Sequence[Stage]) -> None:
-    """Runs stages one after another; each has to succeed."""
+    """Runs stages one after another; asserts that each succeeds."""
     runner = JobRunner(
         project, lambda event: None, tables_by_stage={stage.name: frozenset() for stage in stages}
     )
@@ -98,7 +98,7 @@ def run(project: Project, stages: Sequence[Stage]) -> None:
 
 
 def cluster(project: Project, k: int = 8, seed: int = 0, stages: GoalStages | None = None) -> None:
-    """Clusters what the users wrote, without labels."""
+    """Clusters the user texts, without labels."""
     made = stages or stages_of(project)
     run(project, made.cluster(ClusteringRequest(k=k, seed=seed, labels=False)))
 
@@ -115,18 +115,18 @@ TOPIC = {number: topic for number, (topic, _) in enumerate(texts(), 1)}
 
 
 def members(goals: GoalService, key: str | None) -> set[int]:
-    """Who is in a group."""
+    """Ids of the conversations of a group."""
     return {row.conversation_id for row in goals.members(key)}
 
 
 def topic_of(goals: GoalService, key: str) -> str:
-    """What most of a group is about, as far as it is known."""
+    """The topic of most members of a group."""
     known = [TOPIC[member] for member in members(goals, key) if member in TOPIC]
     return Counter(known).most_common(1)[0][0]
 
 
 def merge_rightly(goals: GoalService, most: int = 100) -> int:
-    """Answers proposals by the topics until none is left; returns how many."""
+    """Decides proposals by the topics until none is left; returns how many."""
     for count in range(most):
         proposal = goals.proposal()
         if proposal is None:

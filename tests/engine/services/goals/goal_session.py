@@ -1,6 +1,5 @@
-"""A review of merges in a process of its own, which ends by killing itself.
-
-`python -m tests.engine.services.goals.goal_session PROJECT`; prints what stood then as one line of JSON.
+"""A session on the merge desk in a process of its own, which ends by killing itself. `python -m
+tests.engine.services.goals.goal_session PROJECT`; prints the state before the kill as one line of JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PROPOSALS = 30
 
 
 def state(goals: GoalService) -> dict[str, Any]:
-    """Everything that a person can see of the groups and decisions."""
+    """Everything that a person can see of groups and decisions."""
     return {
         "clusterings": [row.id for row in goals.clusterings()],
         "groups": {
@@ -44,7 +43,7 @@ def state(goals: GoalService) -> dict[str, Any]:
 
 
 def answer(goals: GoalService, gold: dict[int, str], most: int) -> int:
-    """Answers proposals by the goals that are known, refusals by turns for good; returns how many there were."""
+    """Decides proposals by the known goals, every other refusal for good; returns how many there were."""
 
     def goal(key: str) -> str:
         found = Counter(gold[member.conversation_id] for member in goals.members(key))
@@ -63,7 +62,7 @@ def answer(goals: GoalService, gold: dict[int, str], most: int) -> int:
 
 
 def session(project: Project) -> None:
-    """Thirty proposals, taking back and giving again, a split, a move, a pin, and the same on another clustering."""
+    """Thirty proposals, undo and redo, a split, a move, a pin, and decisions on another clustering."""
     goals = stored_goals(project)
     with project.reading() as conn:
         gold = {

@@ -1,4 +1,4 @@
-"""The goals of a project file: decisions of a person."""
+"""Decisions of a person on the goals of a project file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.engine.services.goals.goal_project import TOPIC, members, stored_goal
 
 class TestDeciding:
     def test_merging(self, goals: GoalService) -> None:
-        """One group of two, called as asked; what it was made of is still known, and undo and redo go between."""
+        """A merge makes one group of two with the given label; its parts stay known, and undo and redo switch between
+        both.
+        """
         a, b = goals.groups()[0], goals.groups()[1]
         both = members(goals, a.id) | members(goals, b.id)
         done = goals.merge(goals.pair(a.id, b.id), "  Trips \n and more ")
@@ -37,7 +39,7 @@ class TestDeciding:
         assert [row.id for row in goals.history()] == [done.id]
 
     def test_a_group_that_is_gone(self, goals: GoalService) -> None:
-        """Cannot be decided on; the error says what it became."""
+        """A decision on a former group is an error that says what it became."""
         a, b, c, *_ = (row.id for row in goals.groups())
         goals.merge(goals.pair(a, b), "both")
         with pytest.raises(UsageError, match="no group"):
@@ -48,7 +50,9 @@ class TestDeciding:
             goals.split(a, [[1]])
 
     def test_splitting(self, goals: GoalService) -> None:
-        """The preview parts all members; giving it as the split makes those groups, called after their words."""
+        """The preview partitions all members; a split with it makes those groups, labelled with their
+        distinctive words.
+        """
         a, b = next(
             (x.id, y.id)
             for x, y in combinations(goals.groups(), 2)
@@ -72,7 +76,9 @@ class TestDeciding:
             goals.split(done.made[0], [list(parts[1].conversation_ids)[:1]])
 
     def test_moving(self, goals: GoalService) -> None:
-        """To another group, or to none; a conversation that the clustering does not know cannot be."""
+        """Members move to another group or to none; a conversation that the clustering does not know cannot be
+        moved.
+        """
         a, b, *_ = (row.id for row in goals.groups())
         one, two = sorted(members(goals, a))[:2]
         goals.move([one], b)
@@ -98,7 +104,7 @@ class TestDeciding:
             goals.rename(made, "   ")
 
     def test_reading_only(self, clustered: Project) -> None:
-        """Everything can be looked at and nothing decided."""
+        """A read-only project can be read and refuses decisions."""
         with Project.open(clustered.path) as second:
             goals = stored_goals(second)
             a, b, *_ = (row.id for row in goals.groups())

@@ -1,4 +1,4 @@
-"""The goals of a project file: proposals, their order, and what they learn from decisions."""
+"""Merge proposals of a project file: their order, and how the merge probability learns from decisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.engine.services.goals.goal_project import TOPICS, members, merge_righ
 
 
 def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
-    """Stores an answer of a model on a pair: yes in both orders, with a label."""
+    """Stores a model's answer on a pair: yes in both orders, with a label."""
     view = goals.view()
     answer = PairAnswer(
         view.state.sides_key(*pair), 0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf", 4, 2.0
@@ -38,7 +38,9 @@ def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
 
 class TestProposals:
     def test_a_proposal(self, goals: GoalService) -> None:
-        """Two groups that stand, the larger first, with what was measured, their neighbours and the states of both."""
+        """A proposal is two present groups, the larger first, with the evidence, the nearest groups and the states of
+        both.
+        """
         proposal = goals.proposal()
         assert proposal is not None
         a, b, evidence = proposal.a, proposal.b, proposal.evidence
@@ -55,7 +57,7 @@ class TestProposals:
         assert goals.pair(b.id, a.id).pair == proposal.pair
 
     def test_the_queue_ends(self, goals: GoalService) -> None:
-        """Answered by the topics it comes to an end, says so, and leaves one group for each topic."""
+        """Decided by the topics, the queue ends, reports it, and leaves one group for each topic."""
         assert not goals.progress().finished
         answered = merge_rightly(goals)
         progress = goals.progress()
@@ -66,8 +68,9 @@ class TestProposals:
         assert found == dict.fromkeys(TOPICS, 1)
 
     def test_it_learns(self, goals: GoalService) -> None:
-        """After refusals of pairs of two topics other such pairs are less probable, and a merge is learned from too;
-        what is undone is forgotten."""
+        """After refusals of pairs of two topics other such pairs are less probable, and a merge raises similar pairs;
+        undone decisions do not count.
+        """
         goals.set_least_similarity(-1)
 
         def probabilities(alike: bool) -> dict[Pair, float]:
@@ -93,7 +96,7 @@ class TestProposals:
         assert probabilities(False) == pytest.approx(before)
 
     def test_passed_over(self, goals: GoalService) -> None:
-        """What was skipped is not proposed, whichever way round; all skipped is the end for now."""
+        """Skipped pairs are not proposed, in either order; when all are skipped, there is no proposal."""
         first = goals.proposal()
         assert first is not None
         a, b = first.pair
@@ -103,7 +106,9 @@ class TestProposals:
         assert goals.proposal([p.pair for p in goals.above(0)]) is None
 
     def test_orders(self, goals: GoalService) -> None:
-        """By similarity of descriptions, by probability, and by expected error reduction, which is not the surest; the project keeps the order."""
+        """Proposals come by similarity of descriptions, by probability, or by information, which is not the most
+        probable first; the order is stored.
+        """
         every = goals.above(0)
         first: dict[MergeOrder, Proposal] = {}
         for order in get_args(MergeOrder):
@@ -129,7 +134,7 @@ class TestProposals:
             goals.set_least_similarity(2)
 
     def test_all_above(self, goals: GoalService) -> None:
-        """What is listed is merged as one act, chains as one group, and one undo takes all of it back."""
+        """Merging all listed pairs is one decision, chains become one group, and one undo takes all of it back."""
         before = goals.groups()
         listed = goals.above(0.5)
         probabilities = [p.evidence.probability for p in listed]
@@ -144,8 +149,9 @@ class TestProposals:
         assert goals.merge_all(goals.above(1.0), 1.0) == 0
 
     def test_all_below(self, clustered: Project, goals: GoalService) -> None:
-        """When the probable pairs are decided one act refuses the rest and the work ends; each is kept with what
-        was shown for it, teaches nothing, and one undo brings all of them back."""
+        """Refusing all pairs that are left is one decision; each is stored with the evidence that was shown, does not
+        train the probability, and one undo brings all back.
+        """
         goals.set_least_similarity(-1)
         while probable := goals.above(0.5):
             a, b = probable[0].pair
@@ -176,8 +182,9 @@ class TestProposals:
         assert goals.progress().left == left
 
     def test_settling(self, goals: GoalService) -> None:
-        """What was put among strangers by a rule is listed with where it belongs, goes there as one act, and one undo
-        puts it back; what a person put there stays."""
+        """Conversations that a rule put among strangers are listed with the group of their neighbours and move there as
+        one decision, which one undo takes back; those placed by a person stay.
+        """
         home, away, *_ = [group.id for group in goals.groups()]
         assert goals.settle_preview() == []
         ids = [row.conversation_id for row in goals.members(home)[:2]]
@@ -198,8 +205,9 @@ class TestProposals:
         assert goals.settle_preview() == [drawn]
 
     def test_answers_of_a_model(self, clustered: Project, goals: GoalService) -> None:
-        """They are evidence for the pair as it is: gone when a member moves, back when that is undone; they name what
-        is merged, and the agreement with the person is counted."""
+        """A model's answer is evidence for exactly these members: gone when a member moves, back when that is undone;
+        its label is proposed, and its agreement with the person is counted.
+        """
         proposal = goals.proposal()
         assert proposal is not None
         a, b = proposal.pair
@@ -227,8 +235,9 @@ class TestProposals:
     def test_the_proposal_that_was_shown_is_stored(
         self, clustered: Project, goals: GoalService, kind: str
     ) -> None:
-        """An answer that arrives between showing a pair and deciding on it changes nothing of what is stored: evidence,
-        probability, features, label and order of the groups are those that the person saw."""
+        """An answer that arrives between showing a pair and deciding on it does not change what is stored: evidence,
+        probability, features, label and order of the groups are those that the person saw.
+        """
         shown = goals.proposal()
         assert shown is not None
         answer_pair(clustered, goals, shown.pair)
@@ -248,7 +257,7 @@ class TestProposals:
     def test_the_list_that_was_shown_is_decided(
         self, clustered: Project, goals: GoalService
     ) -> None:
-        """An answer that arrives after a list was shown takes no pair off it and adds none; all are stored as shown."""
+        """An answer that arrives after a list was shown neither removes nor adds a pair; all are stored as shown."""
         goals.set_least_similarity(-1)
         listed = goals.below(0.5)
         answer_pair(clustered, goals, listed[0].pair)

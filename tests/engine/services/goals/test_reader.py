@@ -1,4 +1,4 @@
-"""The goals of a project file: groups, members, the map, drift."""
+"""Reading the goals of a project file: groups, members, map, drift."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.engine.store.support import give_scores
 
 class TestLooking:
     def test_nothing_clustered(self, tmp_path: Path) -> None:
-        """A project without a clustering has nothing to show, and nothing to decide, without an error."""
+        """A project without a clustering has no groups and no proposals, without an error."""
         with Project.open(tmp_path / "empty.wb", create=True) as project:
             goals: GoalService = stored_goals(project)
             assert goals.clusterings() == []
@@ -34,7 +34,7 @@ class TestLooking:
                 goals.merge(goals.pair("c0", "c1"))
 
     def test_groups(self, goals: GoalService) -> None:
-        """Largest first, ranked, and together with the outliers everyone who said something."""
+        """Groups come largest first and, together with the outliers, contain every conversation with a text."""
         shown = goals.shown()
         assert shown is not None
         rows = goals.groups()
@@ -47,7 +47,9 @@ class TestLooking:
         assert all(row.label and 0 <= row.spread < 1 for row in rows)
 
     def test_states(self, clustered: Project, goals: GoalService) -> None:
-        """They are counted by the rule in force, follow a new score at once, and what has none is unscored."""
+        """The states of a group follow the decision rule in force and every new score; a conversation without a score
+        is unscored.
+        """
         rule = DecisionRule()
         scores: dict[int, float | None] = {n: (n * 37 % 100) / 100 for n in range(1, 29)}
 
@@ -65,8 +67,9 @@ class TestLooking:
         assert all(row.states == GroupStates(complete=row.size) for row in goals.groups())
 
     def test_members(self, goals: GoalService) -> None:
-        """The central ones are nearest to the centre, the doubtful ones have another group about as near; names sort
-        as they are; a limit takes the first."""
+        """Central members are nearest to the centre, doubtful ones nearly as near to another group; by name they are in
+        the order of names; a limit takes the first.
+        """
         key = goals.groups()[0].id
         central = goals.members(key)
         assert [row.distance for row in central] == sorted(row.distance for row in central)
@@ -83,7 +86,7 @@ class TestLooking:
             goals.members("c77")
 
     def test_spread(self, clustered: Project, goals: GoalService) -> None:
-        """The mean distance of members to their centre, also of what decisions made, equals that over the vectors."""
+        """The spread of a group, also of a merged one, is the mean distance of its members to their centre."""
         first, second, third, *_ = (row.id for row in goals.groups())
         goals.merge(goals.pair(first, second))
         goals.move([sorted(members(goals, third))[0]], goals.groups()[0].id)
@@ -95,7 +98,9 @@ class TestLooking:
             assert row.spread == pytest.approx(float(1 - (rows @ centre).mean()), abs=1e-5)
 
     def test_more_like(self, goals: GoalService) -> None:
-        """The nearest vectors of all, nearest first, itself left out."""
+        """The most similar conversations are those with the nearest vectors, nearest first, without the conversation
+        itself.
+        """
         found = goals.more_like(1, 7)
         assert len(found) == 7
         assert 1 not in {row.conversation_id for row in found}
@@ -106,7 +111,9 @@ class TestLooking:
             goals.more_like(33)
 
     def test_map(self, goals: GoalService) -> None:
-        """Everyone once with the group it is in, within the unit square; a sample is the same each time."""
+        """The map has every conversation once with its group, within the unit square; a sample is the same each
+        time.
+        """
         points = goals.map()
         assert sorted(point.conversation_id for point in points) == list(range(1, 33))
         assert all(-1 <= point.x <= 1 and -1 <= point.y <= 1 for point in points)
@@ -118,7 +125,7 @@ class TestLooking:
         assert goals.map(10) == goals.map(10)
 
     def test_periods(self, goals: GoalService) -> None:
-        """Sizes by month add up to those of the groups, shares of a month to one where it has no outliers."""
+        """Sizes by month add up to the sizes of the groups, and the shares of a month without outliers to one."""
         months = goals.periods()
         assert {period.period for period in months} == {"2026-01", "2026-02", "2026-03"}
         sizes: Counter[str] = Counter()

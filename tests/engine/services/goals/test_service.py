@@ -1,4 +1,4 @@
-"""The goals of a project file over time: what comes later, another clustering, exports."""
+"""The goals of a project file over time: later conversations, another clustering, exports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from workbench.cli import main
 
 class TestLater:
     def test_conversations_that_came_later(self, clustered: Project, goals: GoalService) -> None:
-        """They are assigned to the groups as they stand, count there, follow a merge, and can be moved."""
+        """Later conversations are assigned to the present groups, count there, follow merges, and can be moved."""
         merge_rightly(goals)
         sizes = {topic_of(goals, row.id): row.size for row in goals.groups()}
         fill(
@@ -53,7 +53,9 @@ class TestLater:
         assert 34 not in members(goals, flights.id)
 
     def test_a_group_that_is_taken_back(self, clustered: Project, goals: GoalService) -> None:
-        """Conversations assigned to it are in no group, until the next run assigns them to the current groups."""
+        """Conversations assigned to a group that an undo removes are in no group, until the next run assigns
+        them again.
+        """
         a, b = next(
             (x.id, y.id)
             for x, y in combinations(goals.groups(), 2)
@@ -69,8 +71,9 @@ class TestLater:
         assert 34 in members(goals, a) | members(goals, b)
 
     def test_clustering_again(self, clustered: Project, goals: GoalService) -> None:
-        """Another clustering is shown beside the first; what a person decided is in force on it; the first can be shown
-        again as it was."""
+        """Another clustering is stored beside the first, with a person's decisions transferred to it; the first can be
+        shown again unchanged.
+        """
         merge_rightly(goals)
         before = {frozenset(members(goals, row.id)) for row in goals.groups()}
         cluster(clustered, k=6, seed=5)
@@ -90,7 +93,7 @@ class TestLater:
             goals.show(9)
 
     def test_an_estimate(self, clustered: Project, goals: GoalService) -> None:
-        """How many conversations a run works on and with which model; the time once every stage of it ran here."""
+        """The estimate has the number of conversations and the model, and a time once every stage has run here."""
         found = goals.estimate(ClusteringRequest())
         assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
         with pytest.raises(UsageError, match="no embedder"):
@@ -99,7 +102,9 @@ class TestLater:
             goals.start(ClusteringRequest(embedder="nowhere"))
 
     def test_stability(self, clustered: Project, goals: GoalService) -> None:
-        """Once it was measured every cluster has a value, and a merged group that of its clusters by their sizes."""
+        """After the measurement every cluster has a stability, and a merged group the mean of its clusters weighted by
+        size.
+        """
         assert {row.stability for row in goals.groups()} == {None}
         stages = stages_of(clustered)
         run(clustered, [stages.stability(seeds=1, bootstraps=4)])
@@ -114,15 +119,16 @@ class TestLater:
 
 class TestExports:
     def lines(self, project: Project, what: str, *more: str) -> list[dict[str, object]]:
-        """What the command writes."""
+        """The lines that an export writes."""
         path = Path(project.path)
         out = path.with_suffix(f".{what}.jsonl")
         assert main(["export", str(path), what, "-o", str(out), *more]) == 0
         return [json.loads(line) for line in out.read_text().splitlines()]
 
     def test_assignments(self, clustered: Project, goals: GoalService) -> None:
-        """A line for every imported id, in the order of import: the group that it is in as decided, its score among all
-        groups, the distance to the centre, or why it is in none."""
+        """A line for every imported id in the order of import: its present group, its scores among all groups, the
+        distance to the centre, or why it is in none.
+        """
         goals.merge(goals.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
         found = self.lines(clustered, "assignments")
         assert [line["id"] for line in found] == [f"{t}-{n}" for n, t in TOPIC.items()] + ["silent"]
@@ -139,7 +145,7 @@ class TestExports:
         assert [line["id"] for line in chosen] == [f"{t}-{n}" for n, t in TOPIC.items() if t == "book"]  # fmt: skip
 
     def test_clusters_and_decisions(self, clustered: Project, goals: GoalService) -> None:
-        """Groups as they stand, and everything that was decided with its evidence, also what was taken back."""
+        """The exports have the present groups, and all decisions with their evidence, undone ones too."""
         a, b, *_ = (row.id for row in goals.groups())
         goals.merge(goals.pair(a, b), "both")
         goals.undo()
@@ -159,7 +165,7 @@ class TestExports:
         assert evidence["probability"] == decision["probability"]
 
     def test_decisions_without_a_place(self, clustered: Project, goals: GoalService) -> None:
-        """A decision that cannot be taken over to another clustering is exported with the reason."""
+        """A decision that cannot be transferred to another clustering is exported with the reason."""
         a, b = next(
             (x.id, y.id)
             for x, y in combinations(goals.groups(), 2)

@@ -24,7 +24,8 @@ if REAL is not None:
 
     def test_a_session_and_kill_9(tmp_path: Path) -> None:
         """Thirty proposals on 300 real conversations, undone, redone, split, moved, pinned, refused for good, clustered
-        again and decided on; after kill -9 everything is as it stood, and the refusals are in force."""
+        again and decided on; after kill -9 the project has the same state, and the refusals are in force.
+        """
         with gzip.open(SOURCE, "rt", encoding="utf-8") as lines:
             single = (line for line in lines if json.loads(line)["truth"].get("single_task"))
             (tmp_path / "star.jsonl").write_text(

@@ -1,4 +1,4 @@
-"""Endpoints on the command line: added, listed, named as a model of runs, alone and two sharing one run."""
+"""Endpoints on the command line: added, listed, used as the model of runs, alone and two sharing a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CANARY = "canary-789"
 
 
 def talks() -> Iterator[Conversation]:
-    """Six short conversations; one holds what a server would read as a control token."""
+    """Six short conversations; one contains the text of a control token."""
     for number in range(6):
         said = "<|end|> now" if number == 3 else f"Pair {number}, please."
         yield Conversation(
@@ -50,7 +50,7 @@ def talks() -> Iterator[Conversation]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with them."""
+    """A project with these conversations."""
     write_jsonl(list(talks()), tmp_path / "talks.jsonl")
     made = tmp_path / "p.wb"
     assert workbench("import", made, tmp_path / "talks.jsonl").returncode == 0
@@ -59,7 +59,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToyPeer, ToyPeer]]:
-    """Two endpoints of the same model, in the catalogue as `one` and `two`; they want a key."""
+    """Two endpoints with the same model, in the catalogue as `one` and `two`, which require a key."""
     monkeypatch.setenv("TOY_KEY", CANARY)
     with running("vllm") as first, running("vllm") as second:
         for name, peer in (("one", first), ("two", second)):
@@ -73,7 +73,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToyPeer, ToyPeer]]:
 
 
 def scores(project: Path) -> list[dict[str, Any]]:
-    """What was scored, conversation by conversation, without what names the model."""
+    """The scores of each conversation, without the fields that name the model."""
     out = project.with_suffix(".csv")
     assert workbench("export", project, "scores", "--out", out).returncode == 0
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
@@ -83,7 +83,7 @@ def scores(project: Path) -> list[dict[str, Any]]:
 
 class TestCatalogue:
     def test_listed(self, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """The list says where an endpoint is and what it is good for; its key is only a variable's name."""
+        """The list has an endpoint's address and abilities; of its key only the variable's name."""
         found = data(workbench("models", "list", "--json"))["endpoints"]
         assert [one["name"] for one in found] == ["one", "two"]
         assert found[0]["url"] == peers[0].url
@@ -94,20 +94,20 @@ class TestCatalogue:
         assert CANARY not in text
 
     def test_removed(self, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """An endpoint is forgotten without being asked."""
+        """An endpoint is removed without a request to it."""
         assert workbench("models", "remove", "one").returncode == 0
         assert not peers[0].requests
         found = data(workbench("models", "list", "--json"))["endpoints"]
         assert [one["name"] for one in found] == ["two"]
 
     def test_name_of_a_model(self) -> None:
-        """An endpoint does not take the name of a model of this machine; it is not even asked."""
+        """An endpoint cannot get the name of a model file; it is not probed then."""
         done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", DEFAULT_MODEL)
         assert done.returncode == 2
         assert b"is taken" in done.stderr
 
     def test_nobody_there(self) -> None:
-        """An endpoint that is not there is not added."""
+        """An unreachable endpoint is not added."""
         done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", "none")
         assert done.returncode == 1
         assert b"cannot be reached" in done.stderr
@@ -115,14 +115,14 @@ class TestCatalogue:
 
 
 def score(project: Path, model: str, *words: str) -> None:
-    """Scores a project to the end token and spells out what remains."""
+    """Scores a project to the end token and generates the remaining tasks."""
     done = workbench("run", "complete", project, "--model", model, "--mode", "tuned", *words)
     assert done.returncode == 0, done.stderr.decode()
 
 
 class TestRuns:
     def test_two_endpoints_are_one(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """A run over two endpoints gives what the run over one gives, and both have worked for it."""
+        """A run over two endpoints gives the results of a run over one, and both receive requests."""
         other = project.with_name("other.wb")
         shutil.copy(project, other)
         score(project, "one")
@@ -136,7 +136,7 @@ class TestRuns:
         assert scores(other) == scores(project)
 
     def test_one_of_them_fails(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """An endpoint that fails on the way is taken out and said so, and the run goes to its end."""
+        """An endpoint that fails during a run is taken out with a notice, and the run completes."""
         peers[0].faults = [says(401, f"no such key {CANARY}")] * 500
         done = workbench("run", "complete", project, "--model", "one,two", "--mode", "tuned")
         said = done.stderr.decode()
@@ -160,7 +160,7 @@ class TestRuns:
         assert scores(other) == scores(project)
 
     def test_trees(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """Trees grow over endpoints, with an exact account."""
+        """Trees grow over endpoints; covered, pruned and unexpanded mass add up to one."""
         done = workbench(
             *("run", "trees", project, "--model", "one,two", "--alpha", "0.01"),
             *("--max-tokens", "3", "--limit", "2"),
@@ -175,7 +175,7 @@ class TestRuns:
             assert mass == pytest.approx(1, abs=1e-9)
 
     def test_goals(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """Summaries, labels and merge questions are answered over endpoints, and the groups are those of the texts."""
+        """Summaries, labels and merge questions are answered by endpoints, and the groups are those of the texts."""
         done = workbench(
             *("run", "cluster", project, "--model", "one,two", "--text", "summary"),
             *("--decide", "ask", "--k", "2", "--json"),
@@ -187,7 +187,7 @@ class TestRuns:
         assert [body for body in asked if body["max_tokens"] > 1]
 
     def test_grown_on(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """A tree of endpoints is grown on by the same ones; where one was forgotten it is said which."""
+        """A tree is grown further by the endpoints that grew it; where one was removed the error names it."""
         words = ("--alpha", "0.02", "--max-tokens", "2", "--limit", "1")
         done = workbench("run", "trees", project, "--model", "one,two", *words)
         assert done.returncode == 0, done.stderr.decode()
@@ -232,7 +232,7 @@ class TestRefusals:
         ],
     )
     def test_before_anything_runs(self, project: Path, words: tuple[str, ...], why: str) -> None:
-        """What an endpoint cannot do is refused with the reason before a run starts."""
+        """Work that an endpoint cannot do is refused with the reason before a run starts."""
         with running("chat") as peer:
             assert workbench("models", "add", peer.url, "--name", "said").returncode == 0
             peer.requests.clear()
@@ -250,7 +250,7 @@ class TestRefusals:
         assert b"cannot be sent an adapter" in done.stderr
 
     def test_offline(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """A run that is told to stay offline reaches no endpoint, and says which switch it was."""
+        """A run that stays offline reaches no endpoint, and the error names the switch."""
         done = workbench(
             "--offline", "run", "complete", project, "--model", "one", "--mode", "tuned"
         )

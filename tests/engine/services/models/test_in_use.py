@@ -1,4 +1,4 @@
-"""Which model does which work of a project, and which one a run takes."""
+"""Which model does which work of a project, and which one a run loads."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def loaded(workspace: Workspace) -> dict[str, str]:
 
 class TestChoice:
     def test_nothing_chosen(self, workspace: Workspace) -> None:
-        """Before anything was chosen, the built-in model does all work."""
+        """Without a choice the built-in model does all work."""
         assert workspace.models_in_use.chosen() == {}
         assert set(loaded(workspace).values()) == {DEFAULT_MODEL}
 
     def test_each_work_has_its_own(self, workspace: Workspace) -> None:
-        """A run takes the model that was chosen for its work, and none of another one's."""
+        """A run takes the model that was chosen for its own kind of work."""
         workspace.models_in_use.use("large", ["scoring"])
         workspace.models_in_use.use("other", ["goals"])
         assert loaded(workspace) == {"scoring": "large", "goals": "other", "trees": DEFAULT_MODEL}
@@ -83,20 +83,20 @@ class TestChoice:
         assert workspace.services().trees.models()[0] == "other"
 
     def test_asked_for_wins(self, workspace: Workspace) -> None:
-        """A model that a run names is taken in place of the project's."""
+        """A model that a run names is used instead of the project's choice."""
         workspace.models_in_use.use("large", ["scoring", "simulation"])
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
         assert workspace.models_in_use.for_work("other", "simulation") == "other"
         assert workspace.models_in_use.for_work(None, "simulation") == "large"
 
     def test_the_built_in_one_forgets(self, workspace: Workspace) -> None:
-        """Choosing the built-in model leaves no choice behind."""
+        """Choosing the built-in model removes the choice."""
         workspace.models_in_use.use("large", ["scoring", "trees"])
         workspace.models_in_use.use(DEFAULT_MODEL, ["scoring"])
         assert workspace.models_in_use.chosen() == {"trees": "large"}
 
     def test_a_planned_run_keeps_its_model(self, workspace: Workspace) -> None:
-        """Another choice does not change what a run that was planned before it loads."""
+        """A later choice does not change the model of a run that was planned before."""
         workspace.models_in_use.use("large", ["scoring"])
         (stage, *_) = workspace.scoring_runs.run(BASE).stages
         workspace.models_in_use.use("other", ["scoring"])
@@ -105,7 +105,7 @@ class TestChoice:
     def test_a_run_loads_what_it_tuned(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A run that tunes its model first loads the tuned file after that, with the context that was asked for."""
+        """After its tuning stage a run loads the tuned file, with the context that was asked for."""
 
         def tune(path: Path, folder: Path, text: str, progress: object) -> dict[str, Any]:
             folder.mkdir(parents=True, exist_ok=True)
@@ -124,13 +124,15 @@ class TestChoice:
         assert run.model.model.options == LoadOptions(context=512, threads=2)
 
     def test_unknown(self, workspace: Workspace) -> None:
-        """What is no model is not chosen."""
+        """An unknown model cannot be chosen."""
         with pytest.raises(UsageError, match="no model 'nobody'"):
             workspace.models_in_use.use("nobody", ["scoring"])
         assert workspace.models_in_use.chosen() == {}
 
     def test_gone(self, workspace: Workspace) -> None:
-        """A model that was taken out of the catalogue is told with how to choose another; nothing stands in for it."""
+        """A chosen model that left the catalogue is an error that says how to choose another; no other model is used
+        instead.
+        """
         workspace.models_in_use.use("large", ["scoring"])
         workspace.catalog.forget("large")
         with pytest.raises(UsageError, match="uses the model 'large' for scoring") as caught:
@@ -139,14 +141,14 @@ class TestChoice:
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
 
     def test_a_file(self, workspace: Workspace, tmp_path: Path) -> None:
-        """A file that is in no catalogue is kept by its place."""
+        """A file that is in no catalogue is stored by its path."""
         path = write_sliding(tmp_path / "elsewhere.gguf")
         workspace.models_in_use.use(str(path), ["scoring"])
         assert workspace.models_in_use.chosen() == {"scoring": str(path)}
         assert workspace.models_in_use.resolve(BASE.model_request).model.path == path
 
     def test_endpoints(self, workspace: Workspace) -> None:
-        """Endpoints that were added while the project was open can be chosen, several for one run."""
+        """Endpoints that were added while the project is open can be chosen, several for one run."""
         entries = {
             name: EndpointEntry(name, f"http://127.0.0.1:{port}/v1#m", Capabilities(server="vllm"))
             for name, port in (("one", 8001), ("two", 8002))
@@ -170,19 +172,23 @@ class TestAdapters:
         return "mine"
 
     def test_the_one_in_use_brings_its_model(self, workspace: Workspace, run: str) -> None:
-        """In mode `tuned` the adapter in use comes with the model it was made for, whatever was chosen for scoring."""
+        """In mode `tuned` the adapter in use is loaded with the model it was made for, whatever was chosen for
+        scoring.
+        """
         workspace.models_in_use.use("large", ["scoring"])
         workspace.training.use(run)
         assert name(workspace, TUNED.model_request) == "other"
         assert name(workspace, BASE.model_request) == "large"
 
     def test_one_that_is_asked_for_does_too(self, workspace: Workspace, run: str) -> None:
-        """So does an adapter that a run names."""
+        """An adapter that a run names is also loaded with the model it was made for."""
         workspace.models_in_use.use("large", ["trees"])
         assert name(workspace, ModelRequest("trees", adapter=run)) == "other"
 
     def test_the_shipped_one_does_not(self, workspace: Workspace) -> None:
-        """The adapter that comes with the program is for the built-in model, and leaves the project its own."""
+        """The adapter that comes with the program is for the built-in model and does not replace the project's
+        choice.
+        """
         workspace.models_in_use.use("large", ["scoring"])
         assert workspace.models_in_use.resolve(TUNED.model_request).adapter is None
         assert name(workspace, TUNED.model_request) == "large"
@@ -190,7 +196,7 @@ class TestAdapters:
 
 class TestCommand:
     def test_chosen_and_listed(self, tmp_path: Path) -> None:
-        """The command chooses for the named work, for all of it without a name, and says what is in use."""
+        """The command chooses a model for the named work, without a name for all, and lists the choices."""
         project, path = tmp_path / "p.wb", write_sliding(tmp_path / "mine.gguf")
         with Workspace(project, create=True) as opened:
             opened.catalog.add(path, "mine")
@@ -212,7 +218,7 @@ class TestCommand:
         assert "scores and remaining tasks" in said
 
     def test_read_only(self, tmp_path: Path) -> None:
-        """A project that cannot be written keeps its choice."""
+        """A read-only project refuses another choice."""
         with Workspace(tmp_path / "p.wb", create=True):
             pass
         with (

@@ -34,7 +34,7 @@ def run(tmp_path: Path) -> Path:
 
 class TestAdding:
     def test_a_run(self, run: Path) -> None:
-        """The adapter of a run is added after it was loaded on its base, and is listed with what it was made of."""
+        """The adapter of a run is loaded on its base, then added, and listed with its training facts."""
         added = workbench("models", "add", run, "--json")
         assert added.returncode == 0, added.stderr.decode()
         assert f"An adapter for {DEFAULT_MODEL}" in added.stderr.decode()
@@ -52,7 +52,7 @@ class TestAdding:
         assert f"adapter for {DEFAULT_MODEL}, recipe boundary, AUROC 0.931" in line
 
     def test_base_that_is_not_known(self, tmp_path: Path) -> None:
-        """An adapter of other weights is added with a word on what is missing, and listed so."""
+        """An adapter of unknown weights is added with a notice of what is missing, and listed so."""
         origin = AdapterOrigin("n1:0000", "big-model", recipe="paper")
         file = adapter_file(tmp_path / "other.gguf", origin=origin)
         added = workbench("models", "add", file, "--name", "mine")
@@ -62,7 +62,7 @@ class TestAdding:
         assert "big-model, which is not in this list" in added.stdout.decode()
 
     def test_what_a_file_says_is_made_safe(self, tmp_path: Path) -> None:
-        """Control bytes in what an adapter says of itself do not reach the terminal."""
+        """Control bytes in an adapter's metadata do not reach the terminal."""
         origin = AdapterOrigin("n1:0000", "big\x1b[2J\x9b1m")
         added = workbench("models", "add", adapter_file(tmp_path / "a.gguf", origin=origin))
         assert added.returncode == 0
@@ -83,7 +83,7 @@ class TestAdding:
 
 class TestUsing:
     def test_refused_for_another_base(self, run: Path, tmp_path: Path, samples: Path) -> None:
-        """Scoring another model with an adapter that was named by its run fails with the names of both."""
+        """Scoring another model with a run's adapter fails with the names of both."""
         project, other = tmp_path / "p.wb", write_sliding(tmp_path / "other.gguf")
         assert workbench("import", project, samples).returncode == 0
         done = workbench(

@@ -1,4 +1,4 @@
-"""Users with profiles on the default model: simulated, labelled, guessed."""
+"""Users with profiles on the default model: simulated, labelled, predicted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.cli import main
 
 
 def row(conversation: int, final: dict[str, Any], *runs: dict[str, Any]) -> PlayRow:
-    """A play that labelled one conversation in the second schema."""
+    """A play with the labels of one conversation in the second schema."""
     labels = {"final": final, **{str(n): run for n, run in enumerate(runs, 1)}}
     result = {"conversation": conversation, "labels": {"strategy_V2": labels}}
     return PlayRow(1, "c", "behaviour", str(conversation), 1, None, None, result)
@@ -30,7 +30,9 @@ WIDE = {"order": "Breadth", "feedback": "Positive"}
 
 class TestTables:
     def test_labels(self) -> None:
-        """Counts of the votes, how many conversations have one, and where all runs said the same."""
+        """The table has the counts of the labels, the number of conversations with one, and of those where all runs
+        agree.
+        """
         rows = [row(1, DEEP, DEEP, DEEP, DEEP), row(2, WIDE, WIDE, DEEP, WIDE), row(3, {})]
         order, feedback = label_rows(rows, ["strategy_V2"])
         assert (order.asked, order.labelled, order.unanimous) == (3, 2, 0.5)
@@ -38,7 +40,9 @@ class TestTables:
         assert (feedback.counts["Positive"], feedback.unanimous) == (2, 1)
 
     def test_agreement(self) -> None:
-        """With the published labels and with people's, each over what both have; what is no label is none."""
+        """Agreement is with the published labels and with people's, each over conversations that have both; an invalid
+        label counts as none.
+        """
         rows = [row(1, DEEP), row(2, WIDE), row(3, WIDE)]
         truths = {
             1: {"strategy_V2": {"final": DEEP}, "strategy_human_V2": {"final": WIDE}},
@@ -58,7 +62,9 @@ class TestTables:
         assert found["order", "model", "published"].weighted is None
 
     def test_grades(self) -> None:
-        """The uniform files hold the vote of the third schema by itself; its grades are weighed by their distances."""
+        """The majority vote of the third schema is compared with the uniform file; grades also have an agreement
+        weighted by distance.
+        """
         final = {"question_broadness": 4, "context_dependency": 3, "feedback": "Both"}
         rows = [
             PlayRow(n, "c", "behaviour", str(n), 1, None, None,
@@ -80,7 +86,9 @@ class TestOnTheDefaultModel:
     def test_simulated(
         self, tuned: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A conversation lands with its person as truth and in front of no model; a second run asks nothing."""
+        """A simulated conversation is stored with its profile as truth, hidden from models; a second run asks
+        nothing.
+        """
         path = tmp_path / "p.wb"
         words = ["simulate", "recsim", str(path), "--task", "preparing gifts", "--turns", "1"]
         words += ["--user-tokens", "16", "--assistant-tokens", "16", "--context", "1024", "--json"]
@@ -100,7 +108,7 @@ class TestOnTheDefaultModel:
     def test_labelled_and_guessed(
         self, tuned: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Every reply is one of the labels or answers, in Chinese as well, and none of it touches the conversations."""
+        """Every reply is one of the labels or answers, in Chinese as well, and conversations stay unchanged."""
         records = [simulated(n) for n in range(PEOPLE)]
         records[0]["history"][0]["content"] = "我想给外甥女准备礼物，有什么建议？"
         records[0]["strategy_V2"] = {"final": DEEP}
@@ -133,7 +141,7 @@ class TestOnTheDefaultModel:
         assert {one["conversations"] for one in rows} == {2}
 
     def test_nobody_speaks(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Is an error of usage before any model is asked."""
+        """Conversations without a user message are a usage error before any model is asked."""
         silent = {"id": "a", "messages": [{"role": "assistant", "content": "Hello?"}]}
         path = project(tmp_path / "p.wb", [silent])
         assert main(["analyse", "behaviour", path]) == 2

@@ -1,4 +1,4 @@
-"""What a scoring run is said to cost before it starts."""
+"""The cost estimate of a scoring run before it starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = "The parcel left the depot on Monday and nobody has seen it since then. 
 
 @pytest.fixture(scope="module", autouse=True)
 def weights(quick_weights: Path) -> Iterator[None]:
-    """Scoring runs on the shipped weights in Q8_0, as in the tests of the stages."""
+    """Scores on the shipped weights in Q8_0, as the tests of the stages do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(quick_weights))
         yield
@@ -65,7 +65,7 @@ def estimate(
 
 class TestEstimate:
     def test_short_logs_cost_their_tokens(self, tmp_path: Path, process: ModelProcess) -> None:
-        """Tokens over the measured speed, and no further measurement."""
+        """For short logs the time is tokens over the measured speed, without a further measurement."""
         found, measured = estimate(tmp_path / "s", process, 2, scored.model())
 
         assert found.items == 2
@@ -74,7 +74,7 @@ class TestEstimate:
         assert measured == []
 
     def test_long_logs_cost_more(self, tmp_path: Path, process: ModelProcess) -> None:
-        """For long logs the speed on a long text is measured, once, and the tokens cost more."""
+        """For long logs the speed on a long text is measured once, and each token costs more."""
         found, measured = estimate(tmp_path / "l", process, 60, scored.model())
 
         assert found.tokens is not None
@@ -85,7 +85,9 @@ class TestEstimate:
     def test_the_cost_is_that_of_the_two_measurements(
         self, tmp_path: Path, process: ModelProcess
     ) -> None:
-        """A log as long as the long text takes what the long text took, and twice as long windows no more a token."""
+        """A log as long as the measured long text takes as long as that did; twice as many windows cost no more per
+        token.
+        """
         model = replace(scored.model(), long=(250.0, 1024))
 
         for repeated in (66, 660):
@@ -96,7 +98,7 @@ class TestEstimate:
             assert measured == []
 
     def test_unknown_speed_is_not_made_up(self, tmp_path: Path, process: ModelProcess) -> None:
-        """A model that was never measured here gets tokens and no seconds."""
+        """For a model that was never measured here the estimate has tokens and no seconds."""
         model = replace(scored.model(), tokens_per_s=None)
         found, _ = estimate(tmp_path / "u", process, 2, model)
 

@@ -1,4 +1,4 @@
-"""The one declaration of a simulation request: what texts, flags and JSON mean, and what is refused."""
+"""The declaration of a simulation request: its form as dialog texts, flags and JSON, and invalid requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def flags(kind: Kind, *words: str) -> SimulationRequest:
 
 
 def test_every_field_belongs_to_a_kind() -> None:
-    """Each field is declared, and asked for in some kind."""
+    """Each field is declared, and used by at least one kind of simulation."""
     declared = {one.name for one in fields(SimulationRequest)} - {"kind"}
     assert declared == set(OPTIONS) == {*COMMON, *(name for one in FIELDS.values() for name in one)}
     assert declared == {*TEXTS, *SWITCHES}
@@ -54,7 +54,7 @@ def test_every_field_belongs_to_a_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_said_is_the_default(kind: Kind) -> None:
-    """No texts, empty texts and no flags give the same request."""
+    """No texts, empty texts and no flags give the same default request."""
     positional: dict[str, Any] = {"instructions": "in.json"} if kind == "shards" else {}
     assert read_request(kind, dict.fromkeys(TEXTS, " ")) == SimulationRequest(kind)
     assert flags(kind) == SimulationRequest(kind, **positional)
@@ -62,7 +62,7 @@ def test_nothing_said_is_the_default(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_flags_and_texts_agree(kind: Kind) -> None:
-    """A value means the same as a flag and as a text of the dialog."""
+    """A value gives the same request as a flag and as a text of the dialog."""
     words: list[str] = []
     texts: dict[str, str] = {}
     for name in (*COMMON, *FIELDS[kind]):
@@ -79,7 +79,7 @@ def test_flags_and_texts_agree(kind: Kind) -> None:
 
 
 def test_switches_and_repeated_flags() -> None:
-    """Switches turn on; a repeated flag adds a name once; a name of a file may hold a comma."""
+    """Switches turn on; a repeated flag adds each name once; a file name may contain a comma."""
     assert flags("sharded", "--unapproved").unapproved
     assert flags("recsim", "--questions").questions
     found = flags("forms", "--form", "a,b.json", "--form", "med", "--form", "med")
@@ -96,7 +96,7 @@ def test_switches_and_repeated_flags() -> None:
      ("seed", "0.5"), ("context", "0")],
 )  # fmt: skip
 def test_what_cannot_be_names_the_field(name: str, text: str) -> None:
-    """The error says which field has which text, and what it must be."""
+    """The error names the field, its text, and what it must be."""
     with pytest.raises(UsageError) as caught:
         read_request("sharded", {name: text})
     assert caught.value.message == (
@@ -113,7 +113,7 @@ class TestJson:
         assert as_request(json.loads(json.dumps(request_as_json(request)))) == request
 
     def test_of_an_earlier_version(self) -> None:
-        """A stored request without the newer fields takes their defaults."""
+        """A stored request without newer fields gets their defaults."""
         stored = {
             "kind": "forms", "model": None, "user_model": "m", "judge_model": None, "runs": 4, "limit": None, "seed": 0,
             "temperature": None, "instructions": "math", "conditions": [], "user_temperature": 1.0, "checks": 0,
@@ -128,6 +128,6 @@ class TestJson:
         [{"of_another_version": 1}, {"kind": "poems"}, {"runs": 0}, {"runs": "3"}, {"conditions": ["none"]}],
     )  # fmt: skip
     def test_refused(self, changed: dict[str, Any]) -> None:
-        """What is no request of this version is refused."""
+        """An object that is no request of this version is refused."""
         with pytest.raises(UsageError, match="stored request"):
             as_request({**request_as_json(SimulationRequest("recsim")), **changed})

@@ -1,4 +1,4 @@
-"""Simulations through the workspace: prompts of a project, what is played, and what is found again."""
+"""Simulations of a project: edited prompts, what is played, and how results are found again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def a_prompt() -> tuple[str, str, str]:
-    """The kind, name and text of a prompt that has places."""
+    """Kind, name and text of a prompt with placeholders."""
     return next(
         (kind, name, text)
         for kind in prompt_kinds()
@@ -39,13 +39,13 @@ def a_prompt() -> tuple[str, str, str]:
 
 class TestPrompts:
     def test_names(self) -> None:
-        """Prompts of simulations stand behind the others under the names of their folder and file."""
+        """Prompts of simulations are listed after the others, named after their folder and file."""
         kind, name, text = a_prompt()
         assert names().index(f"{kind}/{name}") > names().index("summary")
         assert shipped(f"{kind}/{name}") == text
 
     def test_editing(self, path: Path) -> None:
-        """A prompt that was edited is what the simulation reads, until it goes back."""
+        """A simulation uses an edited prompt until it is reset."""
         kind, name, text = a_prompt()
         with Workspace(path, create=True) as workspace:
             edited = f"Please. {text}"
@@ -55,7 +55,7 @@ class TestPrompts:
             assert workspace.simulations().texts(kind) == prompt_texts(kind)
 
     def test_places_that_nothing_fills(self, path: Path) -> None:
-        """An edit with a place that the simulation does not know is refused with the places that it does."""
+        """An edit with an unknown placeholder is refused with the list of known ones."""
         kind, name, text = a_prompt()
         with Workspace(path, create=True) as workspace:
             with pytest.raises(UsageError, match=r"\[\[NO_SUCH_PLACE\]\]") as error:
@@ -65,7 +65,7 @@ class TestPrompts:
 
     @pytest.mark.parametrize("name", ["sharded/none", "none/user", "/", "../model/prompts/base"])
     def test_there_is_none(self, path: Path, name: str) -> None:
-        """An unknown name is refused with those that are known."""
+        """An unknown prompt name is refused with the known names."""
         with Workspace(path, create=True) as workspace:
             with pytest.raises(UsageError, match="no prompt") as error:
                 workspace.prompts.source(name)
@@ -76,7 +76,7 @@ class TestPlaying:
     def test_from_options_to_results(
         self, path: Path, tuned: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """What is asked for is played once with the default model; rows, conversations and transcripts are found."""
+        """A request is played once with the default model; its rows, conversations and transcripts are found."""
         options = SimulationOptions(context=512, parallel=3)
         asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
         with Workspace(path, create=True) as workspace:
@@ -114,7 +114,7 @@ class TestWords:
 
 
 def test_export_of_transcripts(path: Path, tuned: None) -> None:
-    """Lines of transcripts hold every call with its reply, for all plays or for those of some conversations."""
+    """The transcript export has every call with its reply, for all plays or for those of given conversations."""
     options = SimulationOptions(context=512)
     asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
     with Workspace(path, create=True) as workspace:

@@ -1,7 +1,6 @@
-"""Stands for the trainer where a test is about errors and time: writes its events, computes nothing.
-
-What it does is the word in `FAKE_TRAINER`: `obeys` (ends after its step when asked), `finishes`, `late` (ends on
-SIGTERM only), `deaf` (not even then), `fails`, `no-memory`, `never` (falls over before it begins).
+"""A trainer for tests of errors and timing: writes a trainer's events, computes nothing. `FAKE_TRAINER` says what it
+does: `obeys` (ends after its step when asked), `finishes`, `late` (ends on SIGTERM only), `deaf` (not even then),
+`fails`, `no-memory`, `never` (crashes before it begins).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ STEPS = int(os.environ.get("FAKE_STEPS", "400"))
 
 
 def main() -> None:
-    """Works on the run in the last word of the command."""
+    """Runs on the run directory in the last word of the command."""
     run, kind = RunDirectory(Path(sys.argv[-1])), os.environ["FAKE_TRAINER"]
     if kind == "never":
         sys.exit("ImportError: libsomething.so: no such file")
@@ -72,7 +71,7 @@ def work(run: RunDirectory, kind: str) -> None:
 
 
 def done(run: RunDirectory, events: EventLog, step: int, reason: str) -> None:
-    """Ends as a trainer does that has something to keep."""
+    """Writes the last events of a trainer with an adapter."""
     run.adapter_gguf.write_bytes(b"GGUF")
     events.write(
         "done", step=step, reason=reason, best_step=2, adapter=None, adapter_gguf="adapter.gguf"

@@ -1,4 +1,4 @@
-"""Which adapter a name means, and which one is taken where none is named."""
+"""Which adapter a name stands for, and which one is used without a name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.engine.store.support import fill, talk
 
 
 def write_adapter(path: Path, base: str = "smollm2-135m") -> Path:
-    """An adapter that says it is for this base."""
+    """Writes an adapter for this base."""
     return adapter_file(path, origin=AdapterOrigin(base_name=base, recipe="boundary"))
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """A project with one conversation, and a run whose adapter is there."""
+    """A project with one conversation, and a run with an adapter."""
     with Workspace(tmp_path / "p.wb", create=True) as opened:
         fill(opened.project, [talk("one", "Hello.", "Hello.")])
         write_adapter(bare_run(tmp_path / "p.wb", "mine").adapter_gguf)
@@ -37,7 +37,7 @@ TUNED = ModelRequest("scoring", tuned=True)
 
 class TestNames:
     def test_a_run_its_folder_and_its_file(self, workspace: Workspace, tmp_path: Path) -> None:
-        """The name of a run, its folder and the file in it are the same adapter, for the model it was made for."""
+        """The name of a run, its folder and its file stand for the same adapter, for the model it was made for."""
         folder = tmp_path / "p.training" / "mine"
         for name in ("mine", str(folder), str(folder / "adapter.gguf")):
             found = adapter_in_use.find(workspace.project, workspace.catalog, name)
@@ -53,14 +53,14 @@ class TestNames:
 
     @pytest.mark.parametrize("name", ["nobody", "unfinished"])
     def test_what_is_not_there(self, workspace: Workspace, name: str) -> None:
-        """A name that means nothing, or a run without an adapter, is refused."""
+        """An unknown name, or a run without an adapter, is refused."""
         with pytest.raises(UsageError, match=name):
             adapter_in_use.find(workspace.project, workspace.catalog, name)
 
 
 class TestInUse:
     def test_the_chosen_one_is_taken(self, workspace: Workspace) -> None:
-        """After `use`, mode tuned takes the adapter with its model, other modes take none, and the run says so."""
+        """After `use`, mode tuned loads the adapter with its model, other modes load none, and the run records it."""
         workspace.training.use("mine")
         model = workspace.models_in_use.resolve(TUNED).model
 
@@ -73,7 +73,7 @@ class TestInUse:
         }
 
     def test_it_is_not_for_another_model(self, workspace: Workspace) -> None:
-        """A model that was asked for and is not the adapter's base is taken without it."""
+        """A named model that is not the adapter's base is used without the adapter."""
         workspace.training.use("mine")
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
         options = ModelRequest("scoring", "copy", tuned=True)
@@ -83,7 +83,9 @@ class TestInUse:
         assert workspace.models_in_use.resolve(named).adapter is not None
 
     def test_what_is_in_use_is_kept(self, workspace: Workspace) -> None:
-        """A run whose adapter is in use cannot be deleted until another is; one without cannot be used."""
+        """A run whose adapter is in use cannot be deleted until another is in use; a run without an adapter cannot be
+        used.
+        """
         workspace.training.use("mine")
         with pytest.raises(UsageError, match="in use"):
             workspace.training.delete("mine")
@@ -95,7 +97,7 @@ class TestInUse:
         assert [run.name for run in workspace.training.runs()] == ["unfinished"]
 
     def test_it_is_gone(self, workspace: Workspace, tmp_path: Path) -> None:
-        """When the file in use is gone, scoring says which one, instead of scoring without it."""
+        """When the adapter file in use is gone, scoring fails with its name instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")
         adapter_in_use.put(workspace.project, str(path))
         assert workspace.models_in_use.resolve(TUNED).adapter is not None
@@ -107,7 +109,7 @@ class TestInUse:
     def test_none_was_chosen(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Before one was chosen, mode tuned takes what the program brings for the model, none for another."""
+        """Without a choice, mode tuned loads the shipped adapter of the built-in model, and none for another model."""
         brought = tmp_path / "brought"
         brought.mkdir()
         monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", brought)
