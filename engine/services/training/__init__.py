@@ -1,1 +1,1 @@
-"""Training runs seen from the program: what one would take, its files, its process and its history."""
+"""Training runs of a project: planning, files, process and history of a run. The trainer itself is in `training/`."""

@@ -1,4 +1,4 @@
-"""Finds adapters by name, and the one that scoring in the mode `tuned` uses when none is named."""
+"""Finds adapters by name, and the adapter in use: the one for scoring in the mode `tuned` when none is named."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 SETTING = "adapter"
+"""Key of the project setting with the adapter in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,8 @@ class ChosenAdapter:
     """An adapter to score with.
 
     Attributes:
-        name: Of the run or in the catalogue, else the file.
-        model: Name in the catalogue of the model that it was trained on; None where that is not known.
+        name: Name of its run or in the catalogue, else the file name.
+        model: Name in the catalogue of the model that it was trained on; None if unknown.
     """
 
     name: str
@@ -34,14 +35,14 @@ class ChosenAdapter:
 
 
 def get(project: Project) -> str | None:
-    """The adapter in use: name of a run or in the catalogue, or a path; None where none was chosen."""
+    """Returns the adapter in use: name of a run or in the catalogue, or a path; None if none was chosen."""
     with project.reading() as conn:
         name: str | None = settings.get(conn, SETTING)
     return name
 
 
 def put(project: Project, name: str | None) -> None:
-    """Stores the adapter to use; None forgets it.
+    """Stores the adapter in use; None deletes the setting.
 
     Raises:
         ProjectReadOnly: The project is read-only.
@@ -50,7 +51,7 @@ def put(project: Project, name: str | None) -> None:
 
 
 def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
-    """The adapter of a run of this project, or one that the catalogue finds by name, file or run directory.
+    """Returns the adapter of a run of this project, or one that the catalogue finds by name, file or run directory.
 
     Raises:
         UsageError: There is none.
@@ -73,14 +74,14 @@ def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
 
 
 def chosen(project: Project, catalog: Catalog, model: str | None) -> ChosenAdapter | None:
-    """The adapter to use where none is named: the one in use, else the one that comes with the program for the model.
+    """Returns the adapter for a run that names none: the one in use, else the bundled one for the model.
 
     Args:
-        model: Name or path of the model to score with; None where none was named. An adapter of another model is not
+        model: Name or path of the model to score with; None if none was named. An adapter of another model is not
             used.
 
     Returns:
-        None where there is none; the model is then scored as one whose weights are tuned themselves.
+        None if there is no such adapter; the weights of the model are then taken to be tuned themselves.
 
     Raises:
         UsageError: The adapter in use is no longer there.

@@ -20,12 +20,12 @@ GPU_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Weights to adapt.
+    """The weights that a run adapts.
 
     Attributes:
-        path: A GGUF file, or a folder as Hugging Face writes it.
-        name: Name in lists.
-        shape: Its sizes; None where they are not known.
+        path: A GGUF file, or a folder in the format of Hugging Face.
+        name: Name for display.
+        shape: The sizes of the model; None if unknown.
     """
 
     path: Path
@@ -39,10 +39,10 @@ class Base:
 
 
 def base_for(catalog: Catalog, name: str) -> Base:
-    """The base of this name, path of a file or folder; the default model where empty.
+    """Returns the base with this name or path (file or folder); the default model if the name is empty.
 
     Raises:
-        UsageError: There is neither such a model nor such a file or folder.
+        UsageError: No such model, file or folder exists.
         ModelFileError: The file cannot be read.
     """
     folder = Path(name).expanduser()
@@ -63,7 +63,7 @@ class Machine:
 
     Attributes:
         device: `CPU`, or the name of the GPU.
-        memory: Its memory in bytes; None when the system does not report it.
+        memory: Its memory in bytes; None if the system does not report it.
     """
 
     device: str
@@ -76,7 +76,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """The first GPU that the driver lists, else the CPU."""
+    """Returns the first GPU that the driver lists, else the CPU."""
     gpu = first_gpu("memory.total", GPU_SECONDS)
     if gpu is not None:
         return Machine(*gpu)
@@ -119,7 +119,7 @@ def _shape_of_folder(folder: Path) -> Shape | None:
 
 
 def _shape(config: dict[str, Any]) -> Shape | None:
-    """A shape from the keys of a Hugging Face config; None where a size is missing."""
+    """Reads a shape from a Hugging Face config; None if a size is missing."""
 
     def size(key: str) -> int:
         value = config.get(key)

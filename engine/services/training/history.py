@@ -49,7 +49,7 @@ class _Events:
 
     Attributes:
         offset, file: Bytes read so far, and the file they were read from, as (device, inode).
-        decisive: The newest event that says how the run ended, if no process is alive.
+        decisive: The newest event from which the state follows if no process is alive.
         ending: The event `done` or `error` of the last process.
         past_seconds: Running time of earlier processes.
         began, last: Time of the first event of the last process, and of the newest event.
@@ -75,7 +75,7 @@ class _Events:
 
 
 class RunHistory:
-    """One run. Each call reads the events that were written since the last one."""
+    """Reads the history of one run. Each call reads the events that were written since the last call."""
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
@@ -84,14 +84,14 @@ class RunHistory:
 
     @property
     def config(self) -> TrainConfig | None:
-        """The config of the run; None where it cannot be read."""
+        """Returns the config of the run; None if it cannot be read."""
         with contextlib.suppress(ConfigError):
             self._config = TrainConfig.load(self.run.config)
         return self._config
 
     def row(self, in_use: bool = False) -> TrainingRun:
-        """The current state of the run."""
-        # The process first: if it ends between the two lines, its last event is there to read.
+        """Returns the current state of the run."""
+        # Checks the process first: if it ends right after that, its last event is still read.
         alive = process.has_process(self.run)
         read = self._refresh()
         state = self._state(alive)
@@ -135,7 +135,7 @@ class RunHistory:
         )
 
     def detail(self, in_use: bool = False) -> RunDetail:
-        """Everything about the run."""
+        """Returns the state, curves, samples and config of the run."""
         row = self.row(in_use)
         read = self._read
         manifest = manifest_summary(self.run)
@@ -154,7 +154,7 @@ class RunHistory:
         )
 
     def log(self, most: int = LOG_BYTES) -> str:
-        """The end of what the processes of the run printed, at most `most` bytes; untrusted text."""
+        """Returns the end of the output of the run's processes, at most `most` bytes. The text is untrusted."""
         try:
             with self.run.log.open("rb") as file:
                 size = file.seek(0, 2)
@@ -162,18 +162,18 @@ class RunHistory:
                 data = file.read()
         except OSError:
             return ""
-        # A progress bar redraws its line after a carriage return; keep what it drew last.
+        # A progress bar redraws its line after a carriage return; only its last state is kept.
         lines = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
         return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
 
     def speed(self) -> float | None:
-        """Training speed in tokens a second; None before the first step."""
+        """Returns the training speed in tokens a second; None before the first step."""
         newest = self._refresh().newest or {}
         speed = newest.get("tokens_per_s")
         return float(speed) if speed else None
 
     def tokens(self) -> int | None:
-        """Tokens of one epoch as the trainer counted them; None before it began."""
+        """Returns the tokens of one epoch as counted by the trainer; None before it began."""
         started = self._refresh().started or {}
         count = started.get("tokens")
         return int(count) if count else None
@@ -188,7 +188,7 @@ class RunHistory:
             self._read = _Events(file=file)
         events, self._read.offset = read_events(self.run.events, self._read.offset)
         for event in events:
-            # Events with missing or wrong fields are passed over.
+            # Events with missing or wrong fields are skipped.
             with contextlib.suppress(KeyError, TypeError, ValueError):
                 _add_event(self._read, event)
         return self._read
@@ -202,7 +202,7 @@ class RunHistory:
         return state_of([decisive], running=False)
 
     def _problem(self, state: State) -> tuple[str, str]:
-        """Why a run did not finish, and what to do; two empty texts where it did or can still finish."""
+        """Returns why a run did not finish, and a hint; two empty texts if it did or is still running."""
         if state == "failed" and self._read.ending is not None:
             message = str(self._read.ending.get("message", ""))
             hint = str(self._read.ending.get("hint", ""))
@@ -246,14 +246,14 @@ class RunHistory:
 
 
 def retired_warning(config: TrainConfig | None) -> tuple[str, ...]:
-    """Says of a run whose recipe this version no longer trains that it is so; empty for every other run."""
+    """Returns a warning for a run whose recipe this version no longer trains; () for other runs."""
     if config is None or config.recipe != RETIRED_RECIPE:
         return ()
     return (f"The recipe {RETIRED_RECIPE} is no longer trained; this run can only be read.",)
 
 
 def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
-    """The fields of a config with their values as text, in order."""
+    """Returns the fields of a config in order, with their values as text; () for None."""
     if config is None:
         return ()
     return tuple(
@@ -263,7 +263,7 @@ def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
 
 
 def as_typed(value: Any) -> str:
-    """The value of a setting as a person would type it."""
+    """Formats the value of a setting as it is typed on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -331,7 +331,7 @@ def _sample(event: Event) -> SampleRow:
         ends=bool(event["ends"]),
         p_end=float(event["p_end"]),
         p_continue=float(event["p_continue"]),
-        says=str(event["says"]),
+        generated=str(event["says"]),
     )
 
 
@@ -342,12 +342,12 @@ def _parity(event: Event) -> Parity:
 
 
 def _finite(seconds: float | None) -> float | None:
-    """None for a duration that is infinite or not a number, as a run that diverged may write."""
+    """Returns the duration, or None if it is infinite or not a number, which a diverged run may write."""
     return seconds if seconds is not None and math.isfinite(seconds) else None
 
 
 def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:
-    """At most about `CURVE_POINTS` points: means over equally many neighbours."""
+    """Reduces a curve to about `CURVE_POINTS` points, the means of equally many neighbours."""
     size = -(-len(points) // CURVE_POINTS)
     if size <= 1:
         return tuple(points)

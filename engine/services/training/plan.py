@@ -31,13 +31,13 @@ SURVEYED = 4_000
 """Most conversations that an estimate reads, evenly spread; a run reads them all."""
 
 COUNTED = 48
-"""Conversations whose tokens are counted, to know the tokens per character."""
+"""Number of conversations whose tokens are counted to estimate the tokens per character."""
 
 CHARS_PER_TOKEN = 3.6
-"""Assumed where nothing could be counted: English text and JSON, vocabulary of 32k or more."""
+"""Assumed if tokens cannot be counted; typical of English text and JSON with a vocabulary of 32k or more."""
 
 REPLY_TOKENS = 256
-"""Labels of the recipes that learn the last answer, which is rarely longer."""
+"""Assumed number of labels in recipes that learn the last answer, which is rarely longer."""
 
 TokenCounter = Callable[[Path, Sequence[Sequence[str]]], list[int]]
 """Counts the tokens of each log, given as its pieces, with the tokenizer of a GGUF file."""
@@ -45,7 +45,7 @@ TokenCounter = Callable[[Path, Sequence[Sequence[str]]], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """A run before it is created; `whole` says whether `data` was drawn from every conversation."""
+    """The plan of a run that is not created yet; `whole`: whether all matching conversations were read for `data`."""
 
     name: str
     config: TrainConfig
@@ -56,7 +56,7 @@ class TrainingPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """Which of the matching conversations can be trained on; `scale` is above 1 where only a part was read."""
+    """The matching conversations that can be trained on; `scale` is all divided by those read, at least 1."""
 
     matched: int
     usable: tuple[Usable, ...]
@@ -85,7 +85,7 @@ class _Inputs:
 
 
 class TrainingPlanner:
-    """Plans the runs of one project. Caches what it read of the conversations until the matching ids change."""
+    """Plans the runs of one project. Caches what it read until the ids of the matching conversations change."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class TrainingPlanner:
                 read = ids[::stride]
                 found = tuple(one for page in usable(conn, read) for one in page)
                 known = _Survey(len(ids), found, len(ids) / len(read) if read else 1.0)
-                # One at a time: a filter that is being typed leaves none behind.
+                # Keeps one survey only, so that a filter that is being typed does not fill the memory.
                 self._surveys = {key: known}
         return known
 
@@ -209,7 +209,8 @@ class TrainingPlanner:
         return scoring / cost, False
 
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
-        """From an earlier run on this base, else counted on a sample of `train`, else `CHARS_PER_TOKEN`."""
+        """Returns the tokens per character: from an earlier run on this base, else counted on a sample of `train`, else
+        assumed."""
         for history in self._histories():
             chars = manifest_summary(history.run).get("chars", {}).get("train")
             config, tokens = history.config, history.tokens()
@@ -229,13 +230,13 @@ class TrainingPlanner:
         try:
             counts = self._count(base.path, logs)
         except ModelError:
-            # The estimate is rougher then. The trainer says whether the base can be used.
+            # The estimate is then less accurate. If the base cannot be used, the trainer reports it.
             return None
         return sum(counts) / max(1, sum(len(text) for log in logs for text in log))
 
 
 def count_tokens(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
-    """Tokens of each log; counted in a model process of its own, so that no job loses the model it uses."""
+    """Counts the tokens of each log, in a model process of its own, so that no job loses its loaded model."""
     process = ModelProcess(log_dir() / "count.log")
     try:
         process.load(path, LoadOptions(context=512))
@@ -283,7 +284,7 @@ def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
 
 
 def _most_labels(config: TrainConfig, train: Sequence[Usable]) -> int:
-    """Most labels that one log can have."""
+    """Returns the largest number of labels that one log can have."""
     if config.recipe == "boundary":
         # At each boundary the opening of a step header, which has four tokens, and the words after it.
         return (4 + (WORDS if config.words else 0)) * max(one.boundaries for one in train)

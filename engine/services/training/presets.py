@@ -18,26 +18,26 @@ from engine.run_directory.microbatches import token_budget
 GIB = 1 << 30
 
 ROOM = 0.9
-"""Share of a machine's memory that settings are fitted to."""
+"""Share of the machine's memory that a run may use."""
 
 LIBRARIES = 700 << 20
-"""Bytes that the libraries take on a GPU, its context included."""
+"""Bytes that libraries and context need on a GPU."""
 
 CPU_LIBRARIES = 1400 << 20
-"""Bytes of a CPU process before its first long log: libraries, and what loading the weights left behind."""
+"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
 
 CPU_KEPT = 1.5
-"""On the CPU the libraries keep buffers for every length of log that they met: after 30 steps over the demo's
-conversations a process held 5.1 GB, where its longest log alone needs 3.8."""
+"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
+process held 5.1 GB, while its longest log alone needs 3.8 GB."""
 
 VALIDATION_SPEEDUP = 3.0
-"""How much faster a token is validated than trained on: a forward pass against forward and backward (twice forward)."""
+"""Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
 
 TRAINING_COST = 4.0
-"""How much longer training on a token takes than scoring it with llama.cpp; assumed until a run was measured."""
+"""Ratio of the time for training on a token to scoring it with llama.cpp; assumed until a run was measured."""
 
 STARTING_SECONDS = 30.0
-"""Loading weights, converting the adapter and comparing it with llama.cpp, which every run does."""
+"""Assumed time of every run for loading weights, converting the adapter and comparing it with llama.cpp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Memory:
 
 
 def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
-    """The memory that a run needs, of the GPU or of the system.
+    """Estimates the peak memory of a run, on the GPU or in the system.
 
     Args:
         longest: Tokens of the longest log, of which at most `config.max_tokens` are read.
@@ -113,7 +113,7 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
     width = 2 if config.precision == "bf16" else 4
     read = max(1, min(longest, config.max_tokens))
     tokens = token_budget(config.rows, config.batch, read)
-    # Four bits and the scales of their blocks.
+    # In 4 bits, with the scales of the blocks.
     linear = shape.linear * (0.5625 if config.four_bit else width)
     layer = _kept_in_a_layer(shape, config.rank, width)
     kept = shape.layers * layer
@@ -152,7 +152,7 @@ class Preset:
         memory: Bytes that a run may use; None: what the machine has.
         gpu: Whether there is a GPU.
         max_tokens: Longest log.
-        help: Shown to people.
+        help: Help text.
         batch: Conversations of a step. Small on a CPU: there a step costs as much as its conversations, so more and
             smaller steps cost nothing extra and learn more.
     """
@@ -226,13 +226,13 @@ def fitted(
     labels: int,
     chosen: Collection[str] = (),
 ) -> TrainConfig:
-    """The config with the fastest settings that fit the memory of a preset, or else those that need the least.
+    """Returns the config with the fastest settings that fit the memory of a preset, else those with the least memory.
 
     Args:
-        shape: Of the base; None where it is not known: then settings that need little memory, without 4 bits.
+        shape: Shape of the base. If it is None, settings with low memory but without 4 bits are chosen.
         available: Memory of this machine in bytes, for a preset without an amount of its own.
         longest, labels: See `memory_of`.
-        chosen: Fields that are not changed.
+        chosen: Fields that the user set, which are not changed.
     """
 
     def set_to(**values: Any) -> TrainConfig:
@@ -255,7 +255,7 @@ def fitted(
 
 
 def advice(config: TrainConfig, memory: Memory, preset: Preset) -> str:
-    """Which setting to change when a run needs too much memory."""
+    """Returns advice on which setting to change if a run needs too much memory."""
     if not config.recompute and memory.activations > memory.weights:
         return "Set recompute=true: activations are computed twice instead of kept."
     if config.rows > 1:
@@ -268,12 +268,12 @@ def advice(config: TrainConfig, memory: Memory, preset: Preset) -> str:
 
 
 def steps_of(config: TrainConfig, conversations: int) -> int:
-    """Optimiser steps of a run."""
+    """Returns the number of optimiser steps of a run."""
     return max(1, math.ceil(config.epochs * math.ceil(conversations / config.batch)))
 
 
 def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: float) -> float:
-    """The duration of a run in seconds.
+    """Estimates the duration of a run in seconds.
 
     Args:
         tokens: Tokens of one epoch.
@@ -286,10 +286,10 @@ def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: 
 
 
 def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConfig:
-    """The config with other values of some fields, given as text.
+    """Returns the config with new values of some fields, given as text.
 
     Raises:
-        UsageError: There is no such field, or the value cannot be used.
+        UsageError: A field does not exist, or a value cannot be used.
     """
     known = {one.name: one for one in fields(TrainConfig)}
     values: dict[str, Any] = asdict(config)

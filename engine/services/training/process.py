@@ -46,7 +46,7 @@ class Grace:
 
 
 def missing_libraries() -> str:
-    """Why nothing can be trained here; empty when it can."""
+    """Returns why training is not possible here; empty if it is."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     return f"Training needs {', '.join(missing)}." if missing else ""
 
@@ -60,7 +60,7 @@ def has_process(run: RunDirectory) -> bool:
 
 
 def pid_of(run: RunDirectory) -> int | None:
-    """Id of the run's process; None where it has none or the id is not known."""
+    """Returns the id of the run's process; None if it has none or the id is unknown."""
     if not has_process(run):
         return None
     started = _started(run)
@@ -77,7 +77,7 @@ def was_started(run: RunDirectory) -> bool:
 
 
 def exit_code(run: RunDirectory) -> int | None:
-    """Exit code of the last process (-N for signal N); None where this program did not see it end."""
+    """Returns the exit code of the last process (-N for signal N); None if this program did not see it end."""
     try:
         found = json.loads(_exit_file(run).read_text("utf-8"))
     except (OSError, ValueError):
@@ -89,7 +89,7 @@ def exit_code(run: RunDirectory) -> int | None:
 
 
 class Trainers:
-    """Starts and stops the processes of runs; they outlive it."""
+    """Starts and stops the processes of runs, which continue when this program ends."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Trainers:
 
 
 def _signal(run: RunDirectory, number: signal.Signals) -> bool:
-    """Sends a signal to the run's process group; False where it has no process."""
+    """Sends a signal to the run's process group; returns False if it has no process."""
     pid = pid_of(run)
     if pid is None:
         return False
@@ -219,7 +219,7 @@ def _started(run: RunDirectory) -> int | None:
 
 
 def _is_trainer(pid: int, run: RunDirectory) -> bool:
-    """Whether this process is alive and was started on this run: the system reuses ids, and another process must not be
+    """Whether this process is alive and was started on this run. Process ids are reused, and no other process may be
     killed."""
     process = Path(f"/proc/{pid}")
     try:

@@ -1,4 +1,4 @@
-"""Rows on training runs, as the screens and the command line show them."""
+"""Rows about training runs for screens and command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RunState = State
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several values of a field: its name, and what it means in a sentence."""
+    """One allowed value of a field, with a sentence about its meaning."""
 
     name: str
     help: str
@@ -19,17 +19,18 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class TrainingChoices:
-    """What a new run can be made of on this machine.
+    """The choices for a new run on this machine.
 
     Attributes:
-        recipes: The default first.
-        presets: By memory, smallest machine first.
+        recipes: The recipes, the default first.
+        presets: The presets, that for the least memory first.
         preset: Name of the preset for this machine.
         bases: Models in the catalogue, the default first; `name` goes into `TrainingRequest.base`.
         settings: Fields of the config that a request may set.
-        memory: Bytes that a run may use on this machine; None where that is not known.
-        device: Whose memory: `CPU`, or a GPU's name.
-        missing: Why nothing can be trained here, empty when it can; `hint` says what to do.
+        memory: Bytes that a run may use on this machine; None if unknown.
+        device: The device with this memory: `CPU`, or the name of the GPU.
+        missing: Why training is not possible here; empty if it is.
+        hint: What to do about that.
     """
 
     recipes: tuple[Choice, ...]
@@ -45,20 +46,20 @@ class TrainingChoices:
 
 @dataclass(frozen=True, slots=True)
 class TrainingEstimate:
-    """What a run would cost.
+    """The estimated cost of a run.
 
     Attributes:
         name: Name of the run.
         matched: Conversations that the filter matches.
-        train, held_out: How many of them to train on and to hold out; the rest cannot be used.
-        tokens: Tokens of one epoch; None where they are not counted.
+        train, held_out: Number of them to train on and to hold out; the others cannot be used.
+        tokens: Tokens of one epoch; None if they were not counted.
         steps: Optimiser steps in all.
-        memory: Peak memory in bytes; None where it is not known.
+        memory: Peak memory in bytes; None if unknown.
         fits: Whether this machine has that memory; if not, `advice` names the setting to lower.
-        seconds: Duration; None where it is not known.
+        seconds: Duration; None if unknown.
         measured: Whether `seconds` comes from earlier runs on this machine; else it is a guess.
         base: Name of the base.
-        notes: What else to know, each a sentence.
+        notes: Remarks on the data and the settings, a sentence each.
     """
 
     name: str
@@ -81,17 +82,17 @@ class TrainingRun:
     """The current state of a run.
 
     Attributes:
-        conversations: How many it is trained on.
+        conversations: Number of conversations that it is trained on.
         created_at: When it was created, ISO 8601, UTC.
         seconds: Running time of all its processes together.
         step, steps, epoch, epochs: Progress and total; None before the first step, `epoch` counts from 0.
-        loss: Mean over the labels of the last steps.
-        tokens_per_s, seconds_left, memory: Of the newest event; memory in bytes.
-        validated, to_validate: Conversations that the current validation has read, and in all; else None.
-        auroc, f1, best_step: Of the best validation so far.
-        pid: Id of its process.
+        loss: Mean training loss over the labels of the last steps.
+        tokens_per_s, seconds_left, memory: Values in the newest event; memory in bytes.
+        validated, to_validate: Conversations that the current validation has read, and all; None outside validation.
+        auroc, f1, best_step: Values of the best validation so far.
+        pid: Process id; None if no process is running.
         stopping: Whether it was asked to stop and has not ended yet.
-        problem, hint: Why it failed or was interrupted, and what to do; else empty.
+        problem, hint: Why it failed or was interrupted, and what to do; empty otherwise.
         adapter: Whether it has an adapter that scoring can use.
         in_use: Whether scoring in the mode `tuned` uses this adapter.
     """
@@ -148,7 +149,7 @@ class LossPoint:
 
 @dataclass(frozen=True, slots=True)
 class ValidPoint:
-    """Figures of one validation, each None where it is not defined; `n` counts the pairs of the truncation test."""
+    """Results of one validation, None if undefined; `n` is the number of pairs in the truncation test."""
 
     step: int
     loss: float | None
@@ -167,8 +168,8 @@ class SampleRow:
         id: Name of the conversation.
         text: The last words before the boundary.
         ends: Whether the conversation ends there.
-        p_end, p_continue: Probability of the end token, and of a next step.
-        says: Text that the model generates there.
+        p_end, p_continue: Probability of the end tag, and of the continuation.
+        generated: Text that the model generates there.
     """
 
     step: int
@@ -177,18 +178,18 @@ class SampleRow:
     ends: bool
     p_end: float
     p_continue: float
-    says: str
+    generated: str
 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Agreement of llama.cpp, with the converted adapter, with the trainer.
+    """Agreement of the trainer with llama.cpp, which uses the converted adapter.
 
     Attributes:
-        top1: Share of places where both have the same most probable token; None where it was not measured.
-        max_dp: Largest difference of a probability; None where it was not measured.
-        tokens: Places compared.
-        skipped: Why it was not measured; else empty.
+        top1: Share of positions where both have the same most probable token; None if not measured.
+        max_dp: Largest difference of a probability; None if not measured.
+        tokens: Number of positions compared.
+        skipped: Why it was not measured; empty otherwise.
     """
 
     top1: float | None
@@ -208,16 +209,16 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """Everything about one run.
+    """One run with its curves, samples and config.
 
     Attributes:
-        loss: Points by step, at most about a thousand; steps that were repeated after a resume count once.
-        valid: Validations by step.
+        loss: Training loss by step, at most about a thousand points; steps repeated after a resume count once.
+        valid: Validations in order of steps.
         resumed: Steps at which a later process resumed.
-        samples: By step, then in the order written.
-        warnings: Newest last.
+        samples: Samples in order of steps, then as written.
+        warnings: Warnings of the trainer, the newest last.
         last_lines: The last lines of its log.
-        config: In the order of the fields of `TrainConfig`.
+        config: The fields of `TrainConfig`, in order.
         filter: The filter that chose its conversations, as text.
         folder: The run directory.
     """

@@ -1,4 +1,4 @@
-"""What a training run is asked to be. Each field declares its help, its default and its check once: the flags of
+"""The request for a training run. Each field declares its help, its default and its check once: the flags of
 `workbench train`, the fields of the dialog and the planner all read this declaration. Standard library only."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.services.training.presets import PRESETS
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """What a training run is asked to be; `OPTIONS` says what each field means.
+    """The request for a training run; `OPTIONS` has the help text of each field.
 
     Attributes:
         settings: Names and values of fields of `TrainConfig`, as text; they override the preset.
@@ -120,29 +120,29 @@ class TrainingRequest:
 
 
 OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
-"""How each field of a request is asked for, by its name."""
+"""Field name -> its declared help, choices and check."""
 
 DEFAULTS: Mapping[str, Any] = defaults_of(TrainingRequest)
 
 TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
-"""Fields whose value is one piece of text; a filter and settings have a syntax of their own."""
+"""Fields that are read from one text; the filter and the settings have a syntax of their own."""
 
 SETTINGS: Mapping[str, str] = {
     one.name: str(one.metadata["help"])
     for one in fields(TrainConfig)
     if one.name not in ("base", "base_name", "recipe")
 }
-"""Names of the fields that `settings` may hold, each with its help; the others are fields of a request."""
+"""Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
 
 
 def read_request(
     texts: Mapping[str, str], settings: Sequence[str] = (), filter: Filter | None = None
 ) -> TrainingRequest:
-    """The request that a person typed.
+    """Reads a request from texts, as typed in a dialog or on the command line.
 
     Args:
-        texts: Text of each field of `TYPED`; one that is missing or empty takes its default.
-        settings: `FIELD=VALUE` each.
+        texts: Texts of the fields in `TYPED`; a field that is missing or empty gets its default.
+        settings: Texts of the form `FIELD=VALUE`.
 
     Raises:
         UsageError: A text cannot be used; the message names the field.
@@ -154,13 +154,13 @@ def read_request(
 
 
 def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Names and values of settings.
+    """Splits settings into names and values.
 
     Args:
-        words: `FIELD=VALUE` each.
+        words: Texts of the form `FIELD=VALUE`.
 
     Raises:
-        UsageError: One is not of that form.
+        UsageError: A text does not have this form.
     """
     found = []
     for word in words:

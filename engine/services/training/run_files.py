@@ -38,17 +38,17 @@ _TEMPORARY = ".part-"
 
 @dataclass(frozen=True, slots=True)
 class DataPlan:
-    """What the data of a run is made from.
+    """The selection of data for a run.
 
     Attributes:
-        split: Which conversations are trained on and which are held out.
-        filter: As text, empty for all conversations.
-        matched: How many conversations the filter matches.
-        seed: Of the split and of the cuts.
-        held_out: Share that was asked for.
+        split: The conversations to train on and those to hold out.
+        filter: The filter as text, empty for all conversations.
+        matched: Number of conversations that the filter matches.
+        seed: Seed of the split and of the cuts.
+        held_out: Requested share of held-out conversations.
         limit: Most conversations to train on; None for all.
-        contaminate: Share of the training conversations to cut at a random boundary; 0 in normal use. Training takes
-            every conversation to be complete; this measures what it costs when some are not.
+        contaminate: Share of the training conversations to cut at a random boundary; 0 in normal use. Training assumes
+            that every conversation is complete; this measures the loss of quality if some are not.
     """
 
     split: Split
@@ -61,16 +61,16 @@ class DataPlan:
 
 
 def runs_folder(project: Path) -> Path:
-    """The folder of the runs of a project; it need not exist."""
+    """Returns the folder of the runs of a project; it may not exist."""
     whole = Path(os.path.realpath(project))
     return whole.with_name(f"{whole.stem}.training")
 
 
 def run_named(project: Path, name: str) -> RunDirectory:
-    """A run of a project.
+    """Returns the run of a project with this name.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: There is none.
     """
     found = {run.path.name: run for run in all_runs(project)}
     if name not in found:
@@ -80,13 +80,13 @@ def run_named(project: Path, name: str) -> RunDirectory:
 
 
 def all_runs(project: Path) -> list[RunDirectory]:
-    """The runs of a project, newest first."""
+    """Returns the runs of a project, newest first."""
     found = [RunDirectory(path) for path in _subfolders(runs_folder(project))]
     return sorted((run for run in found if run.config.exists()), key=_created, reverse=True)
 
 
 def free_name(project: Path, stem: str) -> str:
-    """The first of `stem-1`, `stem-2`, ... that no run has."""
+    """Returns the first name of `stem-1`, `stem-2`, ... that no run has."""
     taken = {path.name for path in _subfolders(runs_folder(project))}
     return next(f"{stem}-{n}" for n in range(1, len(taken) + 2) if f"{stem}-{n}" not in taken)
 
@@ -172,7 +172,7 @@ def delete(run: RunDirectory) -> None:
 
 
 def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
-    """The manifest of a run; {} where it has none or it cannot be read."""
+    """Returns the manifest of a run; {} if it has none or it cannot be read."""
     try:
         found = json.loads(run.manifest.read_text("utf-8"))
     except (OSError, ValueError):
@@ -181,7 +181,7 @@ def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
 
 
 def held_out_by(run: RunDirectory) -> frozenset[str]:
-    """Names, in their source, of the conversations that a run held out.
+    """Returns the external ids of the conversations that a run held out.
 
     Raises:
         UsageError: The manifest does not name them.
@@ -196,7 +196,7 @@ def held_out_by(run: RunDirectory) -> frozenset[str]:
 
 
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
-    """The manifest without the names of conversations, which can be a million; cached while the file is unchanged."""
+    """Returns the manifest without the ids of conversations, maybe a million; cached while the file is unchanged."""
     try:
         status = run.manifest.stat()
     except OSError:
@@ -211,7 +211,7 @@ def _cached_summary(run: RunDirectory, changed: int, size: int) -> Mapping[str, 
 
 
 def machine_name() -> str:
-    """Identifies the machine, since measured speeds hold for one machine only."""
+    """Returns an id of this machine, since measured speeds are valid for one machine only."""
     return f"{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
 
 
@@ -303,7 +303,7 @@ def _chars(many: Iterable[Usable]) -> int:
 
 
 def _project_id(project: Project) -> str | None:
-    """The id of the project, made when first needed; None for a read-only project without one."""
+    """Returns the id of the project, created when first needed; None for a read-only project without one."""
     with project.reading() as conn:
         known: str | None = settings.get(conn, PROJECT_ID)
     if known is None and project.read_only is None:

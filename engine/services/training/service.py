@@ -27,7 +27,7 @@ from engine.services.training.run_files import all_runs, run_named
 from engine.store.project import Project
 
 CHANGEABLE = ("rows", "recompute", "threads", "patience")
-"""Settings that may change when a run is resumed: they say how it is computed and how long, not what is learned."""
+"""Settings that may change when a run is resumed: they affect how it is computed and how long, not what is learned."""
 
 
 class TrainingRuns:
@@ -45,15 +45,15 @@ class TrainingRuns:
         self._guard = threading.Lock()
 
     def histories(self) -> list[RunHistory]:
-        """All runs, newest first."""
+        """Returns all runs, newest first."""
         return [self._history(run) for run in all_runs(self.project)]
 
     def history(self, name: str) -> RunHistory:
-        """One run; raises UsageError when there is none of this name."""
+        """Returns the history of a run; raises UsageError if there is none of this name."""
         return self._history(run_named(self.project, name))
 
     def check_idle(self) -> None:
-        """Refuses to go on while a run of the project is running.
+        """Checks that no run of the project is running.
 
         Raises:
             UsageError: One is.
@@ -106,10 +106,10 @@ class TrainingRuns:
 
 
 class TrainingService:
-    """Training runs of an open project. Every method reads files, so none is fit for the UI thread.
+    """Training runs of an open project. Every method reads files, so call them from a thread.
 
-    A run is a process of its own that goes on when this one ends. Whoever watches a run asks again at most twice a
-    second; only what was written since is read.
+    A run is a process of its own that continues when this program ends. To follow a run, call `detail` at most twice a
+    second; each call reads only new events.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class TrainingService:
         )
 
     def choices(self) -> TrainingChoices:
-        """What a new run can be made of, and whether training is possible here."""
+        """Returns the choices for a new run, and whether training is possible here."""
         machine = self._machine()
         missing = missing_libraries()
         return TrainingChoices(
@@ -157,19 +157,19 @@ class TrainingService:
         return [history.row(history.run.path.name == used) for history in histories]
 
     def detail(self, name: str) -> RunDetail:
-        """Everything about a run.
+        """Returns the state, curves, samples and config of a run.
 
         Raises:
-            UsageError: There is no such run; so do all methods below that name one.
+            UsageError: There is no such run. All methods below that take the name of a run raise it too.
         """
         return self.run_directories.history(name).detail(name == self._in_use())
 
     def log(self, name: str) -> str:
-        """What the processes of a run printed; of a long log the last megabyte."""
+        """Returns the output of the processes of a run; of a long one the last megabyte. The text is untrusted."""
         return self.run_directories.history(name).log()
 
     def estimate(self, request: TrainingRequest) -> TrainingEstimate:
-        """What a run would cost; raises as `TrainingPlanner.plan`."""
+        """Estimates the cost of a run; raises as `TrainingPlanner.plan`."""
         return self.planner.plan(request).estimate
 
     def start(self, request: TrainingRequest) -> str:

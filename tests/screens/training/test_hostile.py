@@ -65,7 +65,7 @@ class HostileTraining(TrainingService):
             known,
             run=self._named(known.run),
             samples=tuple(
-                replace(sample, id=payload, text=payload, says=payload) for sample in known.samples
+                replace(sample, id=payload, text=payload, generated=payload) for sample in known.samples
             ),
             warnings=(payload,),
             last_lines=(payload, payload),
