@@ -40,8 +40,16 @@ def difference(value: float, digits: int = 2) -> str:
 
 
 def signed(value: float) -> str:
-    """A number in [-1, 1] as probabilities are written, with its sign where it is negative: `.86`, `-.05`."""
-    return ("-" if value < -0.005 else "") + probability(abs(value))
+    """A number as probabilities are written: `.86`, `1.0`, `−.05`, `−1.20`; no sign where it rounds to nothing."""
+    if abs(value) >= 1.005:
+        return f"{value:.2f}".replace("-", "−")
+    text = probability(abs(value))
+    return f"−{text}" if value < 0 and text.strip(".0") else text
+
+
+def ends(low: float, high: float) -> str:
+    """Both ends of an interval: `[.50, .73]`, `[−.20, .10]`."""
+    return f"[{signed(low)}, {signed(high)}]"
 
 
 def figure(value: float) -> str:
@@ -53,6 +61,11 @@ def figure(value: float) -> str:
 def figure_range(low: float, high: float) -> str:
     """Both ends of a figure's interval: `.41 to .60`."""
     return f"{figure(low)} to {figure(high)}"
+
+
+def percent_range(low: float, high: float) -> str:
+    """Both ends of a share's interval: `81.0% to 96.8%`."""
+    return f"{low:.1%} to {high:.1%}"
 
 
 def bar(p: float | None, width: int = BAR_WIDTH) -> str:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from engine.records.interval import Interval
 from engine.records.validation import Curve, Metric
 
-CellKind = Literal["text", "count", "number", "share", "percent", "interval"]
-"""The format of a cell; the last four are `1,204`, `31.0`, `.63` and `63%`, and `.63` with its 95% interval."""
+CellKind = Literal["text", "count", "number", "mean", "share", "percent", "interval", "difference"]
+"""The format of a cell: text, `1,204`, `31.0`, `3.2857`, `.63`, `63%`, and `.63` or `+.12` with its 95% interval."""
 
 Cell = str | int | float | Interval | None
 """An unformatted value; None if unknown."""
@@ -28,6 +28,8 @@ class ReportColumn:
         means: Description of its cells, one sentence.
         chance: The value that guessing gives; None if unknown.
         on_screen: Whether screens show it; text and JSON always do.
+        text_title: Its title in text where that is another one.
+        text_ends: Whether text has the ends of its intervals; screens and JSON always do.
     """
 
     title: str
@@ -36,6 +38,8 @@ class ReportColumn:
     means: str = ""
     chance: float | None = None
     on_screen: bool = True
+    text_title: str = ""
+    text_ends: bool = True
 
 
 @dataclass(frozen=True, slots=True)

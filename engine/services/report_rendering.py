@@ -1,88 +1,35 @@
-"""Tables of results as text and as JSON; screens draw them with `screens.widgets.report_columns`."""
+"""Cells of tables of results as text, and the tables as JSON and with tabs.
+
+`workbench.commands.report_text` prints tables, `screens.widgets.report_columns` draws them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from engine.number_format import figure, figure_range
+from engine.number_format import figure
 from engine.records.interval import Interval
 from engine.records.report import Cell, CellKind, ReportColumn, ReportRow, ReportTable
-from engine.text import one_line
 
 UNKNOWN = "–"
-
-
-@dataclass(frozen=True, slots=True)
-class TextColumn:
-    """How a column of figures is laid out in text.
-
-    Attributes:
-        width: Of the figure, which is aligned to the right.
-        interval: Width of its 95% interval; 0: none is printed.
-    """
-
-    title: str
-    width: int
-    interval: int = 0
 
 
 def format_cell(kind: CellKind, cell: Cell) -> str:
     """A cell as text, without the ends of its interval; a dash for None."""
     if cell is None:
         return UNKNOWN
-    if isinstance(cell, Interval):
-        return figure(cell.value)
     if isinstance(cell, str):
         return cell
+    if isinstance(cell, Interval):
+        return format_cell(kind, cell.value)
     return {
         "count": lambda: f"{cell:,}",
         "number": lambda: f"{cell:.1f}",
+        "mean": lambda: f"{cell:.4f}",
         "percent": lambda: f"{100 * cell:.0f}%",
+        "difference": lambda: f"{'+' if cell >= 0 else ''}{figure(cell)}",
     }.get(kind, lambda: figure(cell))()
-
-
-def shown_cells(table: ReportTable, row: ReportRow) -> list[str]:
-    """The cells of a row as text."""
-    return [
-        format_cell(column.kind, cell)
-        for column, cell in zip(table.columns, row.cells, strict=True)
-    ]
-
-
-def table_lines(
-    table: ReportTable,
-    layout: Sequence[TextColumn],
-    *,
-    name: str = "",
-    width: int,
-    indent: str = "",
-    by_chance: bool = False,
-) -> list[str]:
-    """A table as lines of text: a head, a line for each row, and what guessing gives.
-
-    Args:
-        layout: Of the columns after the first.
-        name, width: Title and width of the first column.
-        by_chance: Whether to print what guessing gives.
-    """
-    head = f"{name:<{width}}" + "".join(
-        f"{one.title:>{one.width}}" + (f"  {'95%':<{one.interval}}" if one.interval else "")
-        for one in layout
-    )
-    rows = list(table.rows)
-    if by_chance:
-        rows.append(ReportRow(("by chance", *(one.chance for one in table.columns[1:]))))
-    lines = [head]
-    for row in rows:
-        line = f"{one_line(row.name, width):<{width}}"
-        for column, cell, one in zip(table.columns[1:], row.cells[1:], layout, strict=True):
-            ends = figure_range(cell.low, cell.high) if isinstance(cell, Interval) else ""
-            line += f"{format_cell(column.kind, cell):>{one.width}}"
-            line += f"  {ends:<{one.interval}}" if one.interval else ""
-        lines.append(line + row.note)
-    return [(indent + line).rstrip() for line in lines]
 
 
 def row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:

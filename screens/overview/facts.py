@@ -254,7 +254,11 @@ def verdicts_content(found: Overview, per_hour: float | None) -> Content:
     if found.model.same is not None:
         same = found.model.same
         parts.append(f"model agrees {number_format.rate(same.part, same.of)}")
-        kappa = f"κ {found.model.kappa:.2f} · " if found.model.kappa is not None else ""
+        kappa = (
+            f"κ {number_format.signed(found.model.kappa)} · "
+            if found.model.kappa is not None
+            else ""
+        )
         parts.append((f"  {kappa}n {same.of:,}", "$tone-muted"))
     else:
         parts.append(("no decided score to compare them with", "$tone-muted"))

@@ -177,8 +177,8 @@ def _truth_lines(truth: TruthTable) -> list[Content]:
 
 def _cell(estimate: Interval) -> tuple[str, str]:
     """A figure and its interval as two texts, `.981` and ` [.95, .99]`."""
-    low, high = number_format.probability(estimate.low), number_format.probability(estimate.high)
-    return number_format.probability(estimate.value, 3), f" [{low}, {high}]"
+    value = number_format.probability(estimate.value, 3)
+    return value, f" {number_format.ends(estimate.low, estimate.high)}"
 
 
 def as_text(table: CompletenessTable) -> str:

@@ -26,10 +26,9 @@ def format_config(config: ConfigRow) -> str:
 
 def between_content(found: TreeComparison) -> Content:
     """The bounds on the distance of two trees, and how many answers they share."""
-    low, high = number_format.probability(found.low), number_format.probability(found.high)
     return Content.assemble(
         ("total variation in ", "$tone-muted"),
-        (f"[{low}, {high}]", "bold $tone-accent"),
+        (number_format.ends(found.low, found.high), "bold $tone-accent"),
         (" · ", "$tone-muted"),
         number_format.counted(found.answers, "answer") + " in both ",
         ("≡", "$tone-accent"),

@@ -96,9 +96,9 @@ def measures_content(row: TreeRow, bounds: PropertyBounds | None) -> Content:
     """The figures of the tree on one line; bounds on a property come first."""
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:
-        low, high = number_format.probability(bounds.low), number_format.probability(bounds.high)
+        ends = number_format.ends(bounds.low, bounds.high)
         proved = [
-            (f"P({one_line(bounds.text, 40)}) in [{low}, {high}]", "bold $tone-accent"),
+            (f"P({one_line(bounds.text, 40)}) in {ends}", "bold $tone-accent"),
             " · ",
         ]
     parts = [

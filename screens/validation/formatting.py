@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
+from engine.number_format import signed
 from engine.records.report import ReportRow, ReportTable
 from engine.records.validation import Missing
 from engine.services.validation.records import ValidationReport
 from engine.text import one_line
-from screens.widgets.report_columns import first_figure, short
+from screens.widgets.report_columns import first_figure
 
 LONGEST = 400
 LONGEST_NAME = 60
@@ -63,7 +64,7 @@ def conclusions_content(
         lines.append(Content.styled("all rows", "bold"))
         lines += [Content(one_line(sentence, LONGEST)) for sentence in table.conclusions]
     by_chance = [
-        f"{column.title} {short(column.chance)}"
+        f"{column.title} {signed(column.chance)}"
         for column in table.columns
         if column.chance is not None and column.on_screen
     ]

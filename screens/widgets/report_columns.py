@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.number_format import probability
+from engine.number_format import ends, signed
 from engine.records.interval import Interval
 from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.services.report_rendering import UNKNOWN, format_cell
@@ -65,7 +65,7 @@ def _mark(row: ReportRow) -> Piece:
 def _interval(cell: Cell) -> Sequence[Piece]:
     if not isinstance(cell, Interval):
         return [(UNKNOWN, "tone--muted")]
-    return [(short(cell.value), ""), (f" {ends(cell)}", "tone--muted")]
+    return [(signed(cell.value), ""), (f" {ends(cell.low, cell.high)}", "tone--muted")]
 
 
 def _chance(listed: Listed) -> Sequence[Piece]:
@@ -81,16 +81,3 @@ def _chance(listed: Listed) -> Sequence[Piece]:
 def first_figure(row: ReportRow) -> float:
     """The figure that rows are compared by: the first one with an interval."""
     return next(one.value for one in row.cells if isinstance(one, Interval))
-
-
-def short(value: float) -> str:
-    """A figure with two digits: `.63`, `1.0`, `−.20`, `−1.20`; no sign where it rounds to nothing."""
-    if abs(value) >= 1.005:
-        return f"{value:.2f}".replace("-", "−")
-    text = probability(abs(value))
-    return f"−{text}" if value < 0 and text.strip(".0") else text
-
-
-def ends(one: Interval) -> str:
-    """Both ends of an interval, `[.50, .73]`."""
-    return f"[{short(one.low)}, {short(one.high)}]"

@@ -10,6 +10,7 @@ import pytest
 from engine.errors import UsageError
 from engine.services.simulation.forms import dummies, forms_of, profiles_of, rules_of
 from engine.services.simulation.request import SimulationRequest
+from engine.services.simulation.result_tables import form_table
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.table import FormRow
@@ -17,7 +18,7 @@ from engine.store import conversations
 from engine.store.project import Project
 from workbench.cli import build_parser, main
 from workbench.commands.playing import read_request
-from workbench.commands.simulate_forms import lines_of
+from workbench.commands.report_text import table_lines
 
 FORM = {
     "Town": {"type": "text", "required": True, "answer": None},
@@ -116,7 +117,7 @@ class TestTelling:
             repetitions=0.5, success=0.83, efficiency=0.72, score=0.77, complete=7, right=(60, 120),
             ended={"turns": 2, "stop": 8}, fallbacks=0.1,
         )  # fmt: skip
-        head, line = lines_of([row])
+        head, line = table_lines(form_table([row]))
         assert head.split() == [
             "form", "variant", "runs", "length", "turns", "reps", "Success", "Efficiency", "Score", "complete", "right",
             "ended",
@@ -124,4 +125,4 @@ class TestTelling:
         assert line.split()[:9] == [
             "epa", "modular", "10", "16", "12.3", "0.5", ".83", ".72", ".77",
         ]  # fmt: skip
-        assert line.endswith("7 of 10   60 of 120 (.50)   stop 8, turns 2")
+        assert line.endswith("7 of 10   60 of 120 (.50)  stop 8, turns 2")

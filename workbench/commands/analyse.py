@@ -9,24 +9,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
-
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.records.report import ReportTable
-from engine.services.report_rendering import shown_cells
+from engine.records.report import ReportColumn, ReportRow, ReportTable
+from engine.services.simulation.result_tables import aptitude_table
 from engine.services.workspace import Workspace
 from engine.store import conversations, imports
 from engine.store.sql import snapshot
 from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
-from engine.validate.turns import Mean, TurnRow, by_turns
+from engine.validate.turns import TurnRow, by_turns
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, read_filter
+from workbench.commands.report_text import table_lines
 from workbench.exits import DONE
 
 LONGEST_NAME = 28
-LONGEST_LINE = 80
 
 
 def analyse_options(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +58,14 @@ def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     if not names:
         narrate("No conversation came with a rating, a reward or another number to average.")
-    heads = ["turns", "conversations", *(one_line(name, LONGEST_NAME) for name in names)]
-    body = [
-        [f"{row.turns:,}", f"{row.conversations:,}", *(_cell(row.means.get(n)) for n in names)]
-        for row in rows
-    ]
-    return Result(aligned(heads, body), {"turns": [_turn_json(row) for row in rows]})
+    columns = (
+        ReportColumn("turns", "count"),
+        ReportColumn("conversations", "count"),
+        *(ReportColumn(one_line(name, LONGEST_NAME), "mean") for name in names),
+    )
+    cells = [(row.turns, row.conversations, *(_mean(row, name) for name in names)) for row in rows]
+    table = ReportTable("by number of turns", columns, tuple(map(ReportRow, cells)))
+    return Result(table_lines(table), {"turns": [_turn_json(row) for row in rows]})
 
 
 def _records(
@@ -85,6 +85,10 @@ def _records(
             yield turns[key], truth
 
 
+def _mean(row: TurnRow, name: str) -> float | None:
+    return row.means[name].value if name in row.means else None
+
+
 def _turn_json(row: TurnRow) -> dict[str, Any]:
     return {
         "turns": row.turns,
@@ -92,10 +96,6 @@ def _turn_json(row: TurnRow) -> dict[str, Any]:
         "means": {name: one.value for name, one in row.means.items()},
         "counts": {name: one.count for name, one in row.means.items()},
     }
-
-
-def _cell(mean: Mean | None) -> str:
-    return "-" if mean is None else f"{mean.value:.4f}"
 
 
 def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
@@ -111,18 +111,10 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
             "Import logs with `conv_type`, `task_id` and `score`.",
         )
     rows = aptitudes(scored)
-    heads = ["instructions", "runs", "P", "A90", "U90-10", "task, condition, model"]
-    body = [
-        [
-            f"{row.instructions:,}", f"{row.runs:,}", f"{row.performance:.1f}", f"{row.aptitude:.1f}",
-            f"{row.unreliability:.1f}" if row.fewest > 1 else "-",
-            "  " + one_line(f"{row.task}, {row.condition}, {row.model}", LONGEST_LINE),
-        ]
-        for row in rows
-    ]  # fmt: skip
     if any(row.fewest == 1 for row in rows):
         narrate("Where an instruction was simulated once, nothing is known of its reliability.")
-    return Result(aligned(heads, body), {"aptitude": [asdict(row) for row in rows]})
+    lines = table_lines(aptitude_table(rows, of_full=False))
+    return Result(lines, {"aptitude": [asdict(row) for row in rows]})
 
 
 def _simulated(truth: Mapping[str, Any]) -> Scored | None:
@@ -133,24 +125,6 @@ def _simulated(truth: Mapping[str, Any]) -> Scored | None:
     names = (str(truth.get(key, "unknown")) for key in ("task", "condition", "assistant_model"))
     task, condition, model = names
     return Scored(task, condition, model, str(instruction), float(score or 0))
-
-
-def aligned_table(table: ReportTable) -> list[str]:
-    """A table of results as lines, right-aligned."""
-    return aligned(
-        [one.title for one in table.columns], [shown_cells(table, row) for row in table.rows]
-    )
-
-
-def aligned(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """A table as lines, right-aligned in cells of the terminal."""
-    widths = [max(map(cell_len, column)) for column in zip(heads, *body, strict=True)]
-    return [
-        "  ".join(
-            " " * (width - cell_len(cell)) + cell for cell, width in zip(cells, widths, strict=True)
-        )
-        for cells in (heads, *body)
-    ]
 
 
 _TABLES: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], Result]] = {

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.number_format import figure, figure_range
-from engine.records.interval import Interval
+from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.services.profiles.labelling import (
     AgreementRow,
     LabelRow,
@@ -21,10 +20,10 @@ from engine.services.profiles.labelling import (
 from engine.services.workspace import Workspace
 from engine.simulate.recsim.behaviour import SCHEMAS
 from engine.store import imports
-from workbench.commands.analyse import aligned
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options
+from workbench.commands.report_text import table_lines
 
 
 def behaviour_options(parser: argparse.ArgumentParser) -> None:
@@ -74,21 +73,9 @@ def behaviour(arguments: argparse.Namespace) -> int:
 
 
 def _result(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Result:
-    lines = aligned(
-        ["schema", "label", "labelled", "all runs alike", "labels"],
-        [
-            [
-                row.schema,
-                row.label,
-                f"{row.labelled:,} of {row.asked:,}",
-                "-" if row.unanimous is None else figure(row.unanimous),
-                "  " + ", ".join(f"{name} {count:,}" for name, count in row.counts.items()),
-            ]
-            for row in labels
-        ],
-    )
+    lines = table_lines(_label_table(labels))
     if agreements:
-        lines += ["", *_agreements(agreements)]
+        lines += ["", *table_lines(_agreement_table(agreements))]
     result: dict[str, Any] = {
         "config": config,
         "labels": [asdict(row) for row in labels],
@@ -97,41 +84,52 @@ def _result(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], conf
     return Result(lines, result)
 
 
-def _agreements(rows: Sequence[AgreementRow]) -> list[str]:
-    return aligned(
-        [
-            "schema",
-            "label",
-            "against",
-            "n",
-            "accuracy",
-            "95%",
-            "frequent",
-            "kappa",
-            "95% ",
-            "weighted",
-        ],
-        [
-            [
-                row.schema,
-                row.label,
-                f"{row.one} / {row.other}",
-                f"{row.found.count:,}",
-                figure(row.found.accuracy.value),
-                figure_range(row.found.accuracy.low, row.found.accuracy.high),
-                figure(row.found.frequent),
-                *_with_ends(row.found.kappa),
-                _with_ends(row.found.weighted)[0],
-            ]
-            for row in rows
-        ],
+def _label_table(rows: Sequence[LabelRow]) -> ReportTable:
+    columns = (
+        ReportColumn("schema", "text"),
+        ReportColumn("label", "text"),
+        ReportColumn("labelled", "text"),
+        ReportColumn("all runs alike", "share"),
+        ReportColumn("labels", "text"),
     )
+    cells: list[tuple[Cell, ...]] = [
+        (
+            row.schema,
+            row.label,
+            f"{row.labelled:,} of {row.asked:,}",
+            row.unanimous,
+            ", ".join(f"{name} {count:,}" for name, count in row.counts.items()),
+        )
+        for row in rows
+    ]
+    return ReportTable("labels", columns, tuple(map(ReportRow, cells)))
 
 
-def _with_ends(value: Interval | None) -> tuple[str, str]:
-    return (
-        ("-", "-") if value is None else (figure(value.value), figure_range(value.low, value.high))
+def _agreement_table(rows: Sequence[AgreementRow]) -> ReportTable:
+    columns = (
+        ReportColumn("schema", "text"),
+        ReportColumn("label", "text"),
+        ReportColumn("against", "text"),
+        ReportColumn("n", "count"),
+        ReportColumn("accuracy", "interval"),
+        ReportColumn("frequent", "share"),
+        ReportColumn("kappa", "interval"),
+        ReportColumn("weighted", "interval", text_ends=False),
     )
+    cells: list[tuple[Cell, ...]] = [
+        (
+            row.schema,
+            row.label,
+            f"{row.one} / {row.other}",
+            row.found.count,
+            row.found.accuracy,
+            row.found.frequent,
+            row.found.kappa,
+            row.found.weighted,
+        )
+        for row in rows
+    ]
+    return ReportTable("agreement", columns, tuple(map(ReportRow, cells)))
 
 
 def _flat(row: AgreementRow) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.goals.embedders.embedder import embedder_for
-from engine.number_format import figure, figure_range
+from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.services.profiles.guesses import guessed, guessing_simulation
 from engine.services.profiles.user_texts import PredictionTask, across, within
 from engine.services.workspace import Workspace
@@ -24,10 +24,10 @@ from engine.validate.profile_prediction import (
     evaluate_predictors,
     questions_for,
 )
-from workbench.commands.analyse import aligned
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options
+from workbench.commands.report_text import table_lines
 from workbench.exits import DONE
 
 FREQUENT = "most frequent"
@@ -98,7 +98,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         else f"Learnt from {Path(arguments.project).name}, predicted in {home.name}."
     )
     found = evaluate_predictors(asked.spoken, asked.splits, ways, questions)
-    Result(_table(found), _as_json(found, questions, asked)).print(arguments.json)
+    Result(_lines(found), _as_json(found, questions, asked)).print(arguments.json)
     return code
 
 
@@ -120,40 +120,43 @@ def _vectoriser(name: str) -> Vectorise:
     return vectorise
 
 
-def _table(rows: Sequence[PredictionRow]) -> list[str]:
-    heads = ["field", "way", "answers", "n", "people", "accuracy", "95%", "F1", "gain", "95% "]
-    body = []
-    for row in rows:
-        first = row.way == FREQUENT
-        gain = (
-            ["", ""]
-            if first
-            else [_signed(row.gain.value), figure_range(row.gain.low, row.gain.high)]
-        )
-        body.append(
-            [
-                one_line(row.field, _NAME) if first else "",
-                row.way,
-                f"{row.answers:,}",
-                f"{row.conversations:,}",
-                f"{row.people:,}",
-                figure(row.accuracy.value),
-                figure_range(row.accuracy.low, row.accuracy.high),
-                "-" if row.f1 is None else figure(row.f1),
-                *gain,
-            ]
-        )
+def _lines(rows: Sequence[PredictionRow]) -> list[str]:
     better = [f"{row.field} ({row.way})" for row in rows if row.gain.low > 0]
     said = (
         f"Better than the most frequent answer: {', '.join(better)}."
         if better
         else "Nothing is told better than by the most frequent answer."
     )
-    return [*aligned(heads, body), "", said]
+    return [*table_lines(_table(rows), longest=_NAME), "", said]
 
 
-def _signed(value: float) -> str:
-    return figure(value) if value < 0 else f"+{figure(value)}"
+def _table(rows: Sequence[PredictionRow]) -> ReportTable:
+    columns = (
+        ReportColumn("field", "text"),
+        ReportColumn("way", "text"),
+        ReportColumn("answers", "count"),
+        ReportColumn("n", "count"),
+        ReportColumn("people", "count"),
+        ReportColumn("accuracy", "interval"),
+        ReportColumn("F1", "share"),
+        ReportColumn("gain", "difference"),
+    )
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        first = row.way == FREQUENT
+        cells.append(
+            (
+                row.field if first else "",
+                row.way,
+                row.answers,
+                row.conversations,
+                row.people,
+                row.accuracy,
+                row.f1,
+                "" if first else row.gain,
+            )
+        )
+    return ReportTable("profiles", columns, tuple(map(ReportRow, cells)))
 
 
 def _as_json(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
+from engine.number_format import percent_range
 from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, Share
 from engine.records.interval import Interval
 from engine.services.workspace import Workspace
@@ -85,13 +86,13 @@ def _lines(report: CalibrationReport) -> list[str]:
 def _estimate(estimate: Interval | None) -> str:
     if estimate is None:
         return "–"
-    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+    return f"{estimate.value:.1%} ({percent_range(estimate.low, estimate.high)})"
 
 
 def _share(share: Share | None) -> str:
     if share is None:
         return ""
-    interval = f"{share.low:.1%} to {share.high:.1%}"
+    interval = percent_range(share.low, share.high)
     return f"; of the verdicts alone {share.part} of {share.of} ({interval})"
 
 

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.number_format import figure
 from engine.records.simulation import PlayRow
 from engine.services.simulation.forms import (
     KIND,
@@ -18,12 +17,14 @@ from engine.services.simulation.forms import (
     rules_of,
     write_run,
 )
+from engine.services.simulation.result_tables import form_table
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.services.workspace import Workspace
 from engine.simulate.forms.form_session import Rules
-from engine.simulate.forms.table import FormRow, table_of
+from engine.simulate.forms.table import table_of
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
+from workbench.commands.report_text import table_lines
 
 LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})
 """Parts of the result of a run that the JSON leaves out: they are long, and the project has them."""
@@ -66,28 +67,8 @@ def simulate(arguments: argparse.Namespace) -> int:
             {"key": row.key, "conversation": row.conversation_id} | _figures(row) for row in ended
         ],
     }
-    Result(lines_of(table), result).print(arguments.json)
+    Result(table_lines(form_table(table)), result).print(arguments.json)
     return exit_code(rows)
-
-
-def lines_of(table: Sequence[FormRow]) -> list[str]:
-    """The table as text."""
-    lines = [
-        f"{'form':<12}{'variant':<10}{'runs':>5}{'length':>8}{'turns':>7}{'reps':>7}{'Success':>9}"
-        f"{'Efficiency':>12}{'Score':>7}  {'complete':<10}{'right':<18}ended"
-    ]
-    for row in table:
-        right = "–"
-        if row.right is not None:
-            share = f" ({figure(row.right[0] / row.right[1])})" if row.right[1] else ""
-            right = f"{row.right[0]:,} of {row.right[1]:,}{share}"
-        ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.ended.items()))
-        lines.append(
-            f"{row.form:<12}{row.variant:<10}{row.runs:>5,}{row.fields:>8,}{row.turns:>7.1f}"
-            f"{row.repetitions:>7.1f}{figure(row.success):>9}{figure(row.efficiency):>12}"
-            f"{figure(row.score):>7}  {f'{row.complete:,} of {row.runs:,}':<10}{right:<18}{ended}"
-        )
-    return lines
 
 
 def _figures(row: PlayRow) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from engine.services.simulation.recsim import KIND, recsim_simulation
 from engine.services.simulation.result_tables import task_table
 from engine.services.workspace import Workspace
 from engine.simulate.recsim.table import by_task
-from workbench.commands.analyse import aligned_table
 from workbench.commands.narration import Result
 from workbench.commands.playing import add_request, exit_code, played, read_request
+from workbench.commands.report_text import table_lines
 
 
 def simulate_options(parser: argparse.ArgumentParser) -> None:
@@ -39,5 +39,5 @@ def simulate(arguments: argparse.Namespace) -> int:
         "tasks": [asdict(row) for row in table],
         "runs": runs,
     }
-    Result(aligned_table(task_table(ended)), result).print(arguments.json)
+    Result(table_lines(task_table(ended)), result).print(arguments.json)
     return exit_code(rows)

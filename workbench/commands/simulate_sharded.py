@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
+from engine.records.report import ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayRow
 from engine.services.simulation.request import OPTIONS
+from engine.services.simulation.result_tables import aptitude_table
 from engine.services.simulation.sharded import (
     KIND,
     MAKING,
@@ -31,12 +33,11 @@ from engine.simulate.sharded.making.play import holds
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
 from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
-from workbench.commands.analyse import aligned
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
+from workbench.commands.report_text import table_lines
 
 LONGEST_NAME = 80
-_FULL = "full"
 
 
 def simulate_options(parser: argparse.ArgumentParser) -> None:
@@ -110,28 +111,10 @@ def report_of_plays(rows: Sequence[PlayRow], conditions: Sequence[Condition]) ->
     found = sorted(
         aptitudes(scored(over)), key=lambda row: (row.task, place_of(row.condition, conditions))
     )
-    full = {
-        (row.task, row.model): row.performance
-        for row in found
-        if row.condition.partition("-t")[0] == _FULL
-    }
-    heads = ["instructions", "runs", "P", "of FULL", "A90", "U90-10", "task, condition, model"]
-    body = [
-        [
-            f"{row.instructions:,}",
-            f"{row.runs:,}",
-            f"{row.performance:.1f}",
-            _share(row.performance, full.get((row.task, row.model))),
-            f"{row.aptitude:.1f}",
-            f"{row.unreliability:.1f}" if row.fewest > 1 else "-",
-            "  " + one_line(f"{row.task}, {row.condition}, {row.model}", LONGEST_NAME),
-        ]
-        for row in found
-    ]
-    lines = aligned(heads, body)
+    lines = table_lines(aptitude_table(found, of_full=True))
     replies = replies_by_condition(over, conditions)
     if replies:
-        lines += ["", *aligned(["turns", "stand-ins", *CATEGORIES, "replies of"], _cells(replies))]
+        lines += ["", *table_lines(_reply_table(replies))]
     if any(row.fewest == 1 for row in found):
         narrate("Where an instruction was played once, nothing is known of its reliability.")
     return Result(
@@ -177,10 +160,13 @@ def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _share(performance: float, full: float | None) -> str:
-    return f"{100 * performance / full:.0f}%" if full else "-"
-
-
-def _cells(replies: Sequence[dict[str, Any]]) -> list[list[str]]:
-    columns = ("turns", "stand_ins", *CATEGORIES)
-    return [[*(f"{row[name]:,}" for name in columns), f"  {row['condition']}"] for row in replies]
+def _reply_table(replies: Sequence[dict[str, Any]]) -> ReportTable:
+    heads: dict[str, str] = {
+        "turns": "turns",
+        "stand_ins": "stand-ins",
+        **{name: name for name in CATEGORIES},
+    }
+    columns = [ReportColumn(head, "count", key) for key, head in heads.items()]
+    columns.append(ReportColumn("replies of", "text", "condition"))
+    rows = [ReportRow(tuple(row[one.key] for one in columns)) for row in replies]
+    return ReportTable("kinds of replies", tuple(columns), tuple(rows))

@@ -9,7 +9,9 @@ from typing import get_args
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
+from engine.number_format import figure
 from engine.records.scores import Mode
+from engine.records.validation import CompletenessTable, Contrast
 from engine.services.validation import (
     all_metrics,
     completeness_report,
@@ -18,11 +20,13 @@ from engine.services.validation import (
     trees_report,
 )
 from engine.services.validation.completeness import completeness_table, only_run
-from engine.services.validation.goals import goal_validation
-from engine.services.validation.trees import tree_validation
+from engine.services.validation.goals import GoalValidation, goal_validation
+from engine.services.validation.trees import TreeValidation, config_name, tree_validation
 from engine.services.workspace import Workspace
+from engine.validate import conclusions
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, positive, read_filter
+from workbench.commands.report_text import table_lines
 from workbench.exits import DONE
 
 OF_TREES = ("config",)
@@ -106,23 +110,33 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     found = all_metrics.validate_all(workspace.project, workspace.catalog, query)
     for one in found.missing:
         narrate(f"{one.metric}: {one.what} {one.how}".rstrip())
-    lines = all_metrics.lines_of(found)
-    if not lines:
+    parts = []
+    if found.goals is not None:
+        parts.append(_goals_lines(found.goals))
+    if found.completeness is not None:
+        parts.append(_completeness_lines(found.completeness))
+    if found.trees is not None:
+        parts.append(_trees_lines(found.trees))
+    if not parts:
         raise UsageError("There is nothing to hold against what is known.", "Run something first.")
+    lines = [line for part in parts for line in ("", *part)][1:]
     return Result(lines, all_metrics.as_json(found))
 
 
 def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     found = goal_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
-    return Result(goals_report.lines_of(found), goals_report.as_json(found))
+    return Result(_goals_lines(found), goals_report.as_json(found))
 
 
-def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Result:
-    query = ListQuery(read_filter(arguments.filter))
-    found = tree_validation(workspace.project, query, arguments.config)
-    if not found.tables:
-        narrate(trees_report.without_truth(found))
-    return Result(trees_report.lines_of(found), trees_report.as_json(found))
+def _goals_lines(found: GoalValidation) -> list[str]:
+    table = goals_report.table(found)
+    return [
+        f"{'goals':<15}{table.notes[0]}",
+        f"{'':<15}{table.notes[1]}",
+        "",
+        *table_lines(table, longest=27),
+        *_pairwise(found.contrasts),
+    ]
 
 
 def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result:
@@ -142,9 +156,60 @@ def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result
     if arguments.plot:
         picture.draw(found, Path(arguments.plot), arguments.against or "rows")
         narrate(f"Drew {arguments.plot}.")
-    return Result(completeness_report.lines_of(found), completeness_report.as_json(found))
+    return Result(_completeness_lines(found), completeness_report.as_json(found))
 
 
+def _completeness_lines(found: CompletenessTable) -> list[str]:
+    cut, *against = completeness_report.tables(found)
+    lines = [
+        f"{'completeness':<15}{cut.notes[0]}",
+        f"{'':<15}{cut.notes[1]}",
+        "",
+        *table_lines(cut, longest=completeness_report.LONGEST_NAME),
+        *_pairwise(found.contrasts),
+    ]
+    for table, truth in zip(against, found.truths, strict=True):
+        lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
+        if not table.rows:
+            lines.append(_ALL_THE_SAME)
+            continue
+        head, *rows = table_lines(table, longest=completeness_report.LONGEST_NAME)
+        chance = " and ".join(figure(one.chance or 0.0) for one in table.columns[1:])
+        lines += [f"{head}  (by chance {chance})", *rows, *_pairwise(truth.contrasts)]
+    return lines
+
+
+def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+    query = ListQuery(read_filter(arguments.filter))
+    found = tree_validation(workspace.project, query, arguments.config)
+    if not found.tables:
+        narrate(trees_report.without_truth(found))
+    return Result(_trees_lines(found), trees_report.as_json(found))
+
+
+def _trees_lines(found: TreeValidation) -> list[str]:
+    lines = [
+        f"{'trees':<15}{config_name(found.config)}",
+        f"{'':<15}{found.grown:,} trees of {found.conversations:,} conversations,"
+        f" {found.wanted:,} asked for; median of {found.leaves:g} leaves",
+    ]
+    if found.unkept:
+        lines.append(
+            f"{'':<15}{found.unkept:,} trees of an earlier version hold no probabilities of tokens"
+        )
+    for table, claim in zip(trees_report.tables(found), found.tables, strict=True):
+        lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
+        lines += table_lines(table, indent="  ", by_chance=True) if table.rows else [_ALL_THE_SAME]
+        lines += [f"  {line}" for line in trees_report.claim_conclusions(claim)]
+    correlations = trees_report.correlation_table(found)
+    return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
+
+
+def _pairwise(contrasts: Sequence[Contrast]) -> list[str]:
+    return [f"  {line}" for line in conclusions.pairwise(contrasts)]
+
+
+_ALL_THE_SAME = "  All are the same: there is nothing to tell apart."
 _REPORTS: Mapping[str, Callable[[Workspace, argparse.Namespace], Result]] = {
     "goals": _goals,
     "completeness": _completeness,

@@ -10,16 +10,19 @@ from typing import Any
 from engine.number_format import counted, figure
 from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayRow
+from engine.services.report_rendering import UNKNOWN
 from engine.services.simulation.records import PlayItem
 from engine.services.simulation.sharded import replies_by_condition, scored
-from engine.simulate.forms.table import table_of
+from engine.simulate.forms.table import FormRow, table_of
 from engine.simulate.recsim.table import by_task
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import as_draft
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, ONE_TURN, place_of
+from engine.text import one_line
 from engine.validate.aptitude import Aptitude, aptitudes
 from engine.validate.turns import by_turns
 
+_LONGEST_NAME = 80
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
 """Part of a key that tells instructions with the same id apart; not shown."""
 
@@ -41,10 +44,11 @@ def item_of(row: PlayRow) -> PlayItem:
 
 # Sharded conversations
 
+_OF_FULL = ReportColumn("of FULL", "percent", means="P as a share of that of the condition FULL.")
 _APTITUDE = (
     ReportColumn("runs", "count", means="Conversations, all instructions together."),
     ReportColumn("P", "number", means="Averaged performance: the mean score, 0 to 100."),
-    ReportColumn("of FULL", "percent", means="P as a share of that of the condition FULL."),
+    _OF_FULL,
     ReportColumn(
         "A90", "number", means="Aptitude: the 90th percentile of an instruction's scores, averaged."
     ),
@@ -54,21 +58,42 @@ _APTITUDE = (
 )
 
 
+def aptitude_table(found: Sequence[Aptitude], *, of_full: bool) -> ReportTable:
+    """A row for each task, condition and model, named in the last column.
+
+    Args:
+        of_full: Whether P is also given as a share of that of the condition FULL.
+    """
+    columns = (
+        ReportColumn("instructions", "count"),
+        *_APTITUDE,
+        ReportColumn("task, condition, model", "text"),
+    )
+    full = _full_performance(found)
+    rows = [
+        (
+            row.instructions,
+            *_figures(row, full),
+            one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME),
+        )
+        for row in found
+    ]
+    kept = [nth for nth, one in enumerate(columns) if of_full or one is not _OF_FULL]
+    return ReportTable(
+        "by condition",
+        tuple(columns[nth] for nth in kept),
+        tuple(ReportRow(tuple(row[nth] for nth in kept)) for row in rows),
+    )
+
+
 def _sharded(rows: Sequence[PlayRow]) -> list[ReportTable]:
     found = sorted(
         aptitudes(scored(rows)), key=lambda row: (row.task, place_of(row.condition, ALL_CONDITIONS))
     )
-    full = {
-        row.task: row.performance for row in found if place_of(row.condition, ALL_CONDITIONS) == 0
-    }
+    full = _full_performance(found)
     table = [
         _row(
-            [
-                row.condition,
-                row.task,
-                row.instructions,
-                *_figures(row, full.get(row.task)),
-            ],
+            [row.condition, row.task, row.instructions, *_figures(row, full)],
             (
                 one.id
                 for one in rows
@@ -102,9 +127,7 @@ def _by_instruction(
         found = sorted(
             aptitudes(scored(some)), key=lambda row: place_of(row.condition, ALL_CONDITIONS)
         )
-        full = next(
-            (row.performance for row in found if place_of(row.condition, ALL_CONDITIONS) == 0), None
-        )
+        full = _full_performance(found)
         table += [
             _row(
                 [task_id, row.condition, *_figures(row, full)],
@@ -144,12 +167,21 @@ def _categories(rows: Sequence[PlayRow]) -> list[ReportTable]:
     return [ReportTable("kinds of replies", columns, tuple(table))]
 
 
-def _figures(row: Aptitude, full: float | None) -> list[Cell]:
-    share = row.performance / full if full else None
+def _full_performance(found: Iterable[Aptitude]) -> dict[tuple[str, str], float]:
+    """P of the condition FULL by task and model."""
+    return {
+        (row.task, row.model): row.performance
+        for row in found
+        if place_of(row.condition, ALL_CONDITIONS) == 0
+    }
+
+
+def _figures(row: Aptitude, full: Mapping[tuple[str, str], float]) -> list[Cell]:
+    best = full.get((row.task, row.model))
     return [
         row.runs,
         row.performance,
-        share,
+        row.performance / best if best else None,
         row.aptitude,
         row.unreliability if row.fewest > 1 else None,
     ]
@@ -177,33 +209,54 @@ _FORM_COLUMNS = (
     ReportColumn("Success", "share", means="Weighted share of the fields that are filled."),
     ReportColumn("Efficiency", "share", means="1 at two fields a turn or more and no repetition."),
     ReportColumn("Score", "share", means="Harmonic mean of Success and Efficiency."),
-    ReportColumn("complete", "count", means="Runs that filled all required fields."),
-    ReportColumn(
-        "right", "share", means="Share of the fields that are right, where the answers are known."
-    ),
-    ReportColumn("fallbacks", "share", means="Share of the modules' replies that a fallback gave."),
 )
 
 
+def form_table(found: Iterable[FormRow]) -> ReportTable:
+    """A row for each form and variant; the last columns have counts, and how the runs ended."""
+    counts = [ReportColumn(title, "text") for title in ("complete", "right", "ended")]
+    rows = []
+    for row in found:
+        right = UNKNOWN
+        if row.right is not None:
+            share = f" ({figure(row.right[0] / row.right[1])})" if row.right[1] else ""
+            right = f"{row.right[0]:,} of {row.right[1]:,}{share}"
+        ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.ended.items()))
+        complete = f"{row.complete:,} of {row.runs:,}"
+        rows.append(ReportRow((*_form_cells(row), complete, right, ended)))
+    return ReportTable("forms", (*_FORM_COLUMNS, *counts), tuple(rows))
+
+
 def _forms(rows: Sequence[PlayRow]) -> list[ReportTable]:
+    columns = (
+        *_FORM_COLUMNS,
+        ReportColumn("complete", "count", means="Runs that filled all required fields."),
+        ReportColumn(
+            "right",
+            "share",
+            means="Share of the fields that are right, where the answers are known.",
+        ),
+        ReportColumn(
+            "fallbacks", "share", means="Share of the modules' replies that a fallback gave."
+        ),
+    )
     table = []
     for row in table_of(one.result for one in rows):
-        right = None
-        if row.right is not None and row.right[1]:
-            right = row.right[0] / row.right[1]
-        cells: list[Cell] = [
-            row.form, row.variant, row.runs, row.fields,
-            row.turns, row.repetitions, row.success,
-            row.efficiency, row.score, row.complete, right,
-            row.fallbacks,
-        ]  # fmt: skip
+        right = row.right[0] / row.right[1] if row.right and row.right[1] else None
         ids = (
             one.id
             for one in rows
             if (one.result["form"], one.result["variant"]) == (row.form, row.variant)
         )
-        table.append(_row(cells, ids))
-    return [ReportTable("forms", _FORM_COLUMNS, tuple(table))]
+        table.append(_row([*_form_cells(row), row.complete, right, row.fallbacks], ids))
+    return [ReportTable("forms", columns, tuple(table))]
+
+
+def _form_cells(row: FormRow) -> list[Cell]:
+    return [
+        row.form, row.variant, row.runs, row.fields,
+        row.turns, row.repetitions, row.success, row.efficiency, row.score,
+    ]  # fmt: skip
 
 
 def _forms_summary(result: Mapping[str, Any]) -> str:

@@ -78,18 +78,6 @@ def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
     return tuple(one for one in made if one.rows)
 
 
-def lines_of(found: AllMetrics) -> list[str]:
-    """Formats the results as lines of text, with an empty line between metrics; [] when no metric has a result."""
-    parts = []
-    if found.goals is not None:
-        parts.append(goals_report.lines_of(found.goals))
-    if found.completeness is not None:
-        parts.append(completeness_report.lines_of(found.completeness))
-    if found.trees is not None:
-        parts.append(trees_report.lines_of(found.trees))
-    return [line for part in parts for line in ("", *part)][1:]
-
-
 def as_json(found: AllMetrics) -> dict[str, Any]:
     """Returns the result of each metric, and `missing`, as JSON values."""
     results: dict[str, Any] = {}

@@ -1,11 +1,10 @@
-"""The truncation test of completeness scores, and the scores compared with truth: as tables, as text and as JSON."""
+"""The truncation test of completeness scores, and the scores compared with truth: as tables and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
-from engine.number_format import figure
 from engine.records.report import Plot, ReportColumn, ReportRow, ReportTable
 from engine.records.validation import (
     Classification,
@@ -14,38 +13,28 @@ from engine.records.validation import (
     TruncationRow,
     TruthTable,
 )
-from engine.services.report_rendering import TextColumn, row_as_json, table_lines
+from engine.services.report_rendering import row_as_json
 from engine.services.validation.contrasts import contrasts_about, contrasts_json
 from engine.text import one_line
-from engine.validate import conclusions
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44
 DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
 ROC = Plot("ROC", "false alarms", DIAGONAL)
 _RELIABILITY = Plot("whole in fact, by value", "value", DIAGONAL)
-_CUT, _LOW = "whole against cut", "low at the end"
-"""Heads of the first columns."""
+_CUT = "whole against cut"
 _CUT_COLUMNS = (
-    ReportColumn("", "text", "name"),
+    ReportColumn("", "text", "name", text_title=_CUT),
     ReportColumn("AUROC", "interval", "auroc", chance=0.5),
     ReportColumn("F1", "interval", "f1"),
-    ReportColumn("accuracy", "interval", "accuracy", chance=0.5),
-    ReportColumn("precision", "interval", "precision", on_screen=False),
-    ReportColumn("recall", "interval", "recall", on_screen=False),
-    ReportColumn("AP", "interval", "ap", chance=0.5),
-    ReportColumn("ECE", "interval", "ece"),
+    ReportColumn(
+        "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", text_ends=False
+    ),
+    ReportColumn("prec.", "interval", "precision", on_screen=False, text_ends=False),
+    ReportColumn("recall", "interval", "recall", on_screen=False, text_ends=False),
+    ReportColumn("AP", "interval", "ap", chance=0.5, text_ends=False),
+    ReportColumn("ECE", "interval", "ece", text_ends=False),
 )
-_CUT_LAYOUT = (
-    TextColumn("AUROC", 7, 12),
-    TextColumn("F1", 5, 12),
-    TextColumn("acc.", 5),
-    TextColumn("prec.", 7),
-    TextColumn("recall", 8),
-    TextColumn("AP", 6),
-    TextColumn("ECE", 6),
-)
-_TRUTH_LAYOUT = (TextColumn("AUROC", 7, 12), TextColumn("AP", 5, 12))
 
 
 def kept_accuracy_plot(right: float) -> Plot:
@@ -100,7 +89,7 @@ def _truth_table(table: TruthTable) -> ReportTable:
     return ReportTable(
         table.claim,
         (
-            ReportColumn("", "text", "name"),
+            ReportColumn("", "text", "name", text_title="low at the end"),
             ReportColumn("AUROC", "interval", "auroc", chance=0.5),
             ReportColumn("AP", "interval", "ap", chance=table.holds / covered),
         ),
@@ -138,29 +127,6 @@ def notes(found: CompletenessTable) -> list[str]:
         f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {found.asked:,} conversations."
         for name, count in found.left_out
     ]
-    return lines
-
-
-def lines_of(found: CompletenessTable) -> list[str]:
-    """Formats the tables and conclusions as lines of text."""
-    cut, *against = tables(found)
-    width = max(len(_CUT), *(len(one_line(row.name, LONGEST_NAME)) for row in found.rows))
-    lines = [
-        f"{'completeness':<15}{cut.notes[0]}",
-        f"{'':<15}{cut.notes[1]}",
-        "",
-        *table_lines(cut, _CUT_LAYOUT, name=_CUT, width=width),
-        *(f"  {line}" for line in conclusions.pairwise(found.contrasts)),
-    ]
-    for made, table in zip(against, found.truths, strict=True):
-        lines += ["", f"{made.title}: {made.notes[0]}", f"  {made.notes[1]}"]
-        if not made.rows:
-            lines.append("  All are the same: there is nothing to tell apart.")
-            continue
-        head, *rows = table_lines(made, _TRUTH_LAYOUT, name=_LOW, width=width)
-        chance = " and ".join(figure(one.chance or 0.0) for one in made.columns[1:])
-        lines += [f"{head:<{width + 40}}  (by chance {chance})", *rows]
-        lines += [f"  {line}" for line in conclusions.pairwise(table.contrasts)]
     return lines
 
 

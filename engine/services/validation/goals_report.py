@@ -1,32 +1,24 @@
-"""Groups compared with gold goals, as a table, as text and as JSON."""
+"""Groups compared with gold goals, as a table and as JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from engine.records.report import ReportColumn, ReportRow, ReportTable
-from engine.services.report_rendering import TextColumn, row_as_json, table_lines
+from engine.services.report_rendering import row_as_json
 from engine.services.validation.contrasts import contrasts_about, contrasts_json
 from engine.services.validation.goals import GoalValidation
 from engine.text import one_line
-from engine.validate import conclusions
 from engine.validate.statistics.partitions import GoldAgreement
 
 _LONGEST_NAME = 60
 _COLUMNS = (
-    ReportColumn("", "text", "name"),
+    ReportColumn("", "text", "name", text_title="groups against gold goals"),
     ReportColumn("groups", "count", "groups", on_screen=False),
     ReportColumn("V", "interval", "v"),
     ReportColumn("ARI", "interval", "ari", chance=0.0),
-    ReportColumn("homog.", "interval", "homogeneity"),
-    ReportColumn("compl.", "interval", "completeness"),
-)
-_LAYOUT = (
-    TextColumn("groups", 7),
-    TextColumn("V", 14, 12),
-    TextColumn("ARI", 14, 12),
-    TextColumn("homogeneity", 14, 12),
-    TextColumn("completeness", 14, 12),
+    ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
+    ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
 )
 
 
@@ -53,18 +45,6 @@ def table(found: GoalValidation) -> ReportTable:
         ),
         metric="goals",
     )
-
-
-def lines_of(found: GoalValidation) -> list[str]:
-    """Formats the table and conclusions as lines of text."""
-    made = table(found)
-    return [
-        f"{'goals':<15}{made.notes[0]}",
-        f"{'':<15}{made.notes[1]}",
-        "",
-        *table_lines(made, _LAYOUT, name="groups against gold goals", width=27),
-        *(f"  {line}" for line in conclusions.pairwise(found.contrasts)),
-    ]
 
 
 def as_json(found: GoalValidation) -> dict[str, Any]:

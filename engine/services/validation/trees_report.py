@@ -1,21 +1,18 @@
-"""Measures of response trees compared with truth, as tables, as text and as JSON."""
+"""Measures of response trees compared with truth, as tables and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from engine.number_format import figure, figure_range
 from engine.records.report import ReportColumn, ReportRow, ReportTable
-from engine.services.report_rendering import TextColumn, row_as_json, table_lines
+from engine.services.report_rendering import row_as_json
 from engine.services.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.services.validation.contrasts import contrasts_about, contrasts_json
 from engine.services.validation.trees import TreeValidation, config_name
 from engine.validate import conclusions, truths
 from engine.validate.tables import ClaimTable, Pair, Ranked
 from engine.validate.uncertainty import BASELINES, FIGURES, MEASURES
-
-_LAYOUT = tuple(TextColumn(title, 6, 13) for title in ("AUROC", "AP", "kept", "PRR"))
 
 
 def tables(found: TreeValidation) -> list[ReportTable]:
@@ -42,7 +39,7 @@ def _table(found: TreeValidation, table: ClaimTable) -> ReportTable:
             f" {found.known[table.claim]:,} {_unit(table)} of which it is known",
             f"trees {config_name(found.config)}",
         ),
-        _conclusions(table)[:2],
+        claim_conclusions(table)[:2],
         "trees",
         (kept_accuracy_plot(right), ROC),
     )
@@ -68,7 +65,7 @@ def _row(row: Ranked, table: ClaimTable) -> ReportRow:
     )
 
 
-def _conclusions(table: ClaimTable) -> tuple[str, ...]:
+def claim_conclusions(table: ClaimTable) -> tuple[str, ...]:
     """Returns sentences: one on chance, one on all measures together, then one for each measure."""
     if not table.rows:
         return ()
@@ -89,40 +86,24 @@ def without_truth(found: TreeValidation) -> str:
     )
 
 
-def lines_of(found: TreeValidation) -> list[str]:
-    """Formats the tables, conclusions and correlations as lines of text."""
-    lines = [
-        f"trees          {config_name(found.config)}",
-        f"               {found.grown:,} trees of {found.conversations:,} conversations,"
-        f" {found.wanted:,} asked for; median of {found.leaves:g} leaves",
-    ]
-    if found.unkept:
-        lines.append(
-            f"               {found.unkept:,} trees of an earlier version hold no probabilities of tokens"
-        )
-    for made, table in zip(tables(found), found.tables, strict=True):
-        lines += ["", *_table_lines(made), *(f"  {line}" for line in _conclusions(table))]
-    shown = [pair for pair in found.pairs if _is_printed(pair)]
-    if shown:
-        lines += ["", f"{'correlations over conversations':<59}Spearman  95%          Pearson"]
-        lines += [
-            f"  {f'{pair.first} and {pair.second}':<57}{figure(pair.found.spearman.value):>8}"
-            f"  {figure_range(pair.found.spearman.low, pair.found.spearman.high):<13}{figure(pair.found.pearson):>7}"
-            for pair in shown
-        ]
-    return lines
-
-
-def _table_lines(table: ReportTable) -> list[str]:
-    lines = [f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
-    if not table.rows:
-        return [*lines, "  All are the same: there is nothing to tell apart."]
-    return lines + table_lines(table, _LAYOUT, width=32, indent="  ", by_chance=True)
+def correlation_table(found: TreeValidation) -> ReportTable:
+    """Returns the correlations with the length, and of the two measures that Soroka et al. compare; JSON has all."""
+    return ReportTable(
+        "correlations over conversations",
+        (
+            ReportColumn("correlations over conversations", "text"),
+            ReportColumn("Spearman", "interval"),
+            ReportColumn("Pearson", "share"),
+        ),
+        tuple(
+            ReportRow((f"{one.first} and {one.second}", one.found.spearman, one.found.pearson))
+            for one in found.pairs
+            if _is_printed(one)
+        ),
+    )
 
 
 def _is_printed(pair: Pair) -> bool:
-    """Whether the text report has this correlation: one with the length, or of the two measures that Soroka et al.
-    compare. `--json` has all."""
     names = {FIGURES[name].base for name in (pair.first, pair.second)}
     return "length" in names or names == {"leaves", "-max_logprob"}
 
@@ -155,7 +136,7 @@ def as_json(found: TreeValidation) -> dict[str, Any]:
                 "fails": table.fails,
                 "figures": [_row_as_json(made, row) for row in made.rows],
                 **contrasts_json(table.contrasts),
-                "conclusions": list(_conclusions(table)),
+                "conclusions": list(claim_conclusions(table)),
             }
             for made, table in zip(tables(found), found.tables, strict=True)
         ],

@@ -17,7 +17,7 @@ from screens.conversations.screen import ConversationsScreen
 from screens.shell.control_guard import ControlGuard
 from screens.validation.formatting import compared_row
 from screens.validation.screen import ValidationScreen
-from screens.widgets.report_columns import report_columns, short
+from screens.widgets.report_columns import report_columns
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project
 from tests.screens.test_hostile_text import check
@@ -189,16 +189,6 @@ class TestWords:
         low = replace(TREES.rows[1], cells=TREES.rows[3].cells)
         told = [chance.cell((0, row))[0][0] for row in (TREES.rows[0], TREES.rows[1], low)]
         assert told == ["no", "above", "below"]
-
-    def test_short(self) -> None:
-        """Two digits and no zero before the point; nothing has no sign."""
-        assert [short(one) for one in (0.634, -0.2, -0.001, 0.999, -1.2)] == [
-            ".63",
-            "−.20",
-            ".00",
-            "1.0",
-            "−1.20",
-        ]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])

@@ -1,4 +1,4 @@
-"""What the simulation screens are handed: requests, sets, tables, live replies, shards, with the default model."""
+"""The simulation service with the default model: requests, sets, tables, live replies, shards, forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from engine.errors import ProjectError, UsageError
 from engine.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.records.simulation import PlayRow
-from engine.services.report_rendering import shown_cells
 from engine.services.simulation.drafts import opened_drafts
 from engine.services.simulation.live import LINES, PLAYS, LivePlays
 from engine.services.simulation.person_session import PersonSession, asked_fields
@@ -47,7 +46,7 @@ def workspace(tmp_path: Path, tuned: None) -> Iterator[Workspace]:
 
 
 def played(workspace: Workspace, start: object) -> JobEnded:
-    """Waits until a job that is started now has ended."""
+    """Waits until a job that is started in this block has ended."""
     ended = threading.Event()
     found: list[JobEnded] = []
 
@@ -65,7 +64,9 @@ def played(workspace: Workspace, start: object) -> JobEnded:
 
 class TestPlaying:
     def test_from_a_request_to_its_results(self, workspace: Workspace) -> None:
-        """What is asked for is estimated, played, heard, told in tables, remembered and not played twice."""
+        """A request is estimated and played; its replies come live, its results are in tables; it is stored and not
+        played twice.
+        """
         service = workspace.services().simulations
         request = replace(REQUEST, tasks=(service.offers().tasks[0],))
         assert service.estimate(request).plays == 2
@@ -89,7 +90,7 @@ class TestPlaying:
         assert service.sets()[0].played == 2
 
     def test_export(self, workspace: Workspace, tmp_path: Path) -> None:
-        """Tables with their figures and every play go to a new file, and only to a new one."""
+        """Tables and all plays are written to a new file; an existing file is refused."""
         service = workspace.services().simulations
         request = replace(REQUEST, limit=1, tasks=(service.offers().tasks[0],))
         played(workspace, lambda: service.start(request))
@@ -102,7 +103,7 @@ class TestPlaying:
             service.export(key, str(tmp_path / "out.json"))
 
     def test_refused(self, workspace: Workspace) -> None:
-        """What cannot be played, or gone on with, is refused before anything starts."""
+        """A request that cannot be played or resumed is refused before anything starts."""
         service = workspace.services().simulations
         with pytest.raises(UsageError, match="cannot be read"):
             service.estimate(SimulationRequest("sharded", instructions="/none/such.json"))
@@ -115,7 +116,9 @@ class TestAPerson:
     def test_from_a_question_to_the_conversation(
         self, workspace: Workspace, tmp_path: Path
     ) -> None:
-        """A person is asked by the model, answers and stops; what was said is a play and a conversation, and live."""
+        """A person answers the model's questions and stops; the dialogue is a play, a conversation, and in the live
+        replies.
+        """
         path = tmp_path / "trip.json"
         path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
         service = workspace.services().simulations
@@ -137,7 +140,7 @@ class TestAPerson:
         assert service.live()[0].key == over.key
 
     def test_cut_off(self, workspace: Workspace, tmp_path: Path) -> None:
-        """A form whose job is cancelled says that it was cut off, and how to go on."""
+        """A form whose job is cancelled reports that it was cut off, and how to resume."""
         path = tmp_path / "trip.json"
         path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
         services = workspace.services()
@@ -164,12 +167,12 @@ class TestAsked:
     )
 
     def asked(self, *said: str, module: str = "question_generation") -> list[str]:
-        """Labels of the fields that the latest of these replies is for."""
+        """The field labels that the latest of these replies ask for."""
         lines = [LiveLine(module, "assistant", one) for one in said]
         return [field.label for field in asked_fields(self.FORM, lines)]
 
     def test_by_label_and_by_section(self) -> None:
-        """A label is a field or all fields of a section; what the form does not have is passed over."""
+        """A label stands for a field or for all fields of a section; unknown labels are ignored."""
         assert self.asked('{"question": "Where?", "fields": ["Town", "None"]}') == ["Town"]
         assert self.asked('{"question": "How?", "fields": ["Travel"]}') == ["By", "Day"]
         (by, _) = asked_fields(
@@ -178,7 +181,7 @@ class TestAsked:
         assert (by.options, by.required) == (("train", "ship"), False)
 
     def test_alike_in_two_sections(self) -> None:
-        """Where fields of two sections have one label, each is named with its section."""
+        """Fields of two sections with the same label are named with their section."""
         name = {"type": "text-field", "required": True, "answer": None}
         form = read_form(
             "f", "travel", {"Card": {"Name": name, "Age": name}, "Birth": {"Name": name}}
@@ -188,7 +191,7 @@ class TestAsked:
         assert labels == ["Card: Name", "Age", "Birth: Name"]
 
     def test_the_latest_question(self) -> None:
-        """Only the module that makes questions is listened to, and its last word counts."""
+        """Only replies of the question module count, and of these the last."""
         first, last = '{"fields": ["Town"]}', '{"fields": ["Day"]}'
         assert self.asked(first, last) == ["Day"]
         assert self.asked(first, module="answer_parsing") == []
@@ -197,7 +200,7 @@ class TestAsked:
 
 
 def waited(talk: PersonSession, what: Callable[[SessionState], bool]) -> SessionState:
-    """Where a form stands as soon as this holds."""
+    """The state of a form once the condition holds."""
     for _ in range(6_000):
         state = talk.state()
         if what(state) or state.over is not None:
@@ -209,7 +212,9 @@ def waited(talk: PersonSession, what: Callable[[SessionState], bool]) -> Session
 
 class TestTables:
     def test_the_papers_table(self) -> None:
-        """P, A90 and U90-10 by condition and by instruction, the share of FULL, and the plays behind each row."""
+        """The table has P, A90 and U90-10 by condition and by instruction, the share of FULL, and the plays behind each
+        row.
+        """
         scores = {"full": (1.0, 1.0), "sharded": (1.0, 0.0)}
         rows = [
             play(2 * at + n, condition, score)
@@ -218,19 +223,8 @@ class TestTables:
         ]
         by_condition, by_instruction, kinds = tables_of("sharded", rows)
         full, sharded = by_condition.rows
-        assert shown_cells(by_condition, full) == [
-            "full",
-            "math",
-            "1",
-            "2",
-            "100.0",
-            "100%",
-            "100.0",
-            "0.0",
-        ]
-        assert shown_cells(by_condition, sharded) == [
-            "sharded", "math", "1", "2", "50.0", "50%", "90.0", "80.0"
-        ]  # fmt: skip
+        assert full.cells == ("full", "math", 1, 2, 100.0, 1.0, 100.0, 0.0)
+        assert sharded.cells == ("sharded", "math", 1, 2, 50.0, 0.5, 90.0, 80.0)
         assert sharded.plays == (2, 3)
         assert [row.cells[:2] for row in by_instruction.rows] == [
             ("T-1", "full"),
@@ -240,18 +234,18 @@ class TestTables:
         assert by_condition.notes == ()
 
     def test_played_once(self) -> None:
-        """From one run nothing is known of reliability, and the table says so."""
+        """With one run only, reliability is unknown, and the table says so."""
         by_condition = tables_of("sharded", [play(0, "full", 1.0)])[0]
         assert by_condition.rows[0].cells[-1] is None
         assert "not known" in by_condition.notes[0]
 
     def test_a_play(self) -> None:
-        """Turns and shards are told where a play goes by turns; where all is said at once, the score alone."""
+        """The description of a play has turns and shards where it has several turns, else the score alone."""
         assert item_of(play(0, "full", 0.0)).summary == "score 0"
         assert item_of(play(1, "recap", 1.0)).summary == "score 100 · 2 turns · 2 of 2 shards"
 
     def test_what_broke_off(self) -> None:
-        """A play that broke off is in no table."""
+        """An interrupted play is in no table."""
         assert tables_of("sharded", [replace(play(0, "full", 1.0), reason="it died")]) == ()
 
 
@@ -267,7 +261,7 @@ def play(number: int, condition: str, score: float) -> PlayRow:
 
 class TestLive:
     def test_the_newest_first(self) -> None:
-        """Few plays with few replies are remembered, the newest first; another run forgets them."""
+        """A few plays with a few replies each are kept live, the newest first; another run clears them."""
         live = LivePlays()
         call = Call("user", "user", (ChatMessage("user", "x"),), opening="I ")
         for number in range(PLAYS + 3):
@@ -284,7 +278,7 @@ class TestLive:
 
 class TestShards:
     def test_every_change_is_in_the_file(self, tmp_path: Path) -> None:
-        """Edits, moves, what is left out and decisions are there when the file is opened anew."""
+        """Edits, moves, omissions and decisions are stored when the file is opened again."""
         path = tmp_path / "shards.jsonl"
         path.write_text(json.dumps(RECORD) + "\n", "utf-8")
         drafts = opened_drafts(str(path), list)
@@ -302,7 +296,7 @@ class TestShards:
         assert [one.by for one in again.shards] == ["person", "model"]
 
     def test_what_the_project_proposed(self, tmp_path: Path) -> None:
-        """A new file gets the newest proposal for each instruction; with none there is no file."""
+        """A new shards file gets the newest proposal for each instruction; without proposals there is no file."""
         path = tmp_path / "new.jsonl"
         with pytest.raises(UsageError, match="proposed no shards"):
             opened_drafts(str(path), list)
