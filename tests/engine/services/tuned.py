@@ -1,4 +1,4 @@
-"""A machine on which the default model was tuned before, so that a test need not measure formats."""
+"""A catalogue in which the default model is tuned, so that a test need not measure formats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.model.catalog import Catalog
 
 
 def tune(weights: Path, data: Path, cache: Path) -> None:
-    """Says in the folders of a machine that Q8_0 was found to be the fastest format, and puts these weights there."""
+    """Records in the folders of a machine that Q8_0 is the fastest format, and puts these weights there."""
     catalog = Catalog(data, cache)
     entry = catalog.entry(None)
     file = catalog.cache / f"{entry.path.stem}-q8_0.gguf"

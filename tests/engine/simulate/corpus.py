@@ -1,4 +1,4 @@
-"""The demo's conversations, made once for all tests of this folder."""
+"""The demo's conversations, generated once for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def corpus() -> tuple[Conversation, ...]:
 
 
 def truth(conversation: Conversation, key: str) -> object:
-    """One entry of what is known about a conversation."""
+    """One entry of a conversation's truth."""
     assert conversation.truth is not None
     return conversation.truth[key]
 
@@ -26,5 +26,5 @@ def in_domain(domain: str) -> list[Conversation]:
 
 
 def with_outcome(outcome: str) -> list[Conversation]:
-    """The conversations that ended in one way."""
+    """The conversations with this outcome."""
     return [c for c in corpus() if truth(c, "outcome") == outcome]

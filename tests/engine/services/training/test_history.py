@@ -1,4 +1,4 @@
-"""What the events of a run come to."""
+"""The history of a training run, read from its events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.engine.services.training.training_project import bare_run
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    """A run that said nothing yet."""
+    """A run without events."""
     return bare_run(tmp_path / "p.wb")
 
 
@@ -53,7 +53,7 @@ def valid(number: int, auroc: float | None, best: bool) -> tuple[str, dict[str, 
 
 class TestCurves:
     def test_what_was_written_since_is_taken_in(self, run: RunDirectory) -> None:
-        """A history that is asked again shows what came meanwhile, once, and half a line only when it is whole."""
+        """A history that is read again has the new events once, and an incomplete line only when it is complete."""
         history = RunHistory(run)
         say(run, started(), step(1), step(2))
         assert [point.step for point in history.detail().loss] == [1, 2]
@@ -67,7 +67,7 @@ class TestCurves:
         assert [point.step for point in history.detail().loss] == [1, 2, 3, 4]
 
     def test_a_validation_that_goes_on(self, run: RunDirectory) -> None:
-        """How far a validation is shows while it lasts and a process works, with the time left that it tells."""
+        """The progress of a validation is shown while it lasts and a process works, with its remaining time."""
         history = RunHistory(run)
         say(
             run,
@@ -87,7 +87,9 @@ class TestCurves:
             assert row.seconds_left == 60.0
 
     def test_what_is_done_again_is_told_once(self, run: RunDirectory) -> None:
-        """After a resume the steps since the checkpoint come again: the curve shows the second time, and where."""
+        """After a resume, steps since the checkpoint are repeated: the curve shows the repetition only, and where it
+        begins.
+        """
         say(
             run,
             started(), step(9, 0.9), valid(10, 0.7, True), step(11, 0.8), valid(20, 0.9, True), step(21),
@@ -101,14 +103,14 @@ class TestCurves:
         assert (detail.run.auroc, detail.run.best_step) == (0.7, 10)
 
     def test_the_best_is_the_one_that_was_best(self, run: RunDirectory) -> None:
-        """The row has the figures of the best validation, not of the last."""
+        """The figures of a run are those of its best validation, not of its last."""
         say(run, started(), valid(10, 0.9, True), valid(20, 0.8, False))
         row = RunHistory(run).row()
 
         assert (row.auroc, row.best_step) == (0.9, 10)
 
     def test_long_curves_are_thinned(self, run: RunDirectory) -> None:
-        """A curve of many steps has about a thousand points and ends where it ends."""
+        """A curve of many steps has about a thousand points, the last step among them."""
         say(run, started(), *(step(n, float(n % 2)) for n in range(1, 5001)))
         loss = RunHistory(run).detail().loss
 
@@ -117,7 +119,7 @@ class TestCurves:
         assert all(0.3 < point.loss < 0.7 for point in loss)
 
     def test_a_run_that_was_begun_anew(self, run: RunDirectory) -> None:
-        """Events in a new file under the same name do not mix with the old ones."""
+        """Events of a new file under the same name are not mixed with those of the old one."""
         history = RunHistory(run)
         say(run, started(), step(1), step(2))
         assert len(history.detail().loss) == 2
@@ -127,7 +129,7 @@ class TestCurves:
         assert [point.step for point in history.detail().loss] == [7]
 
     def test_lines_that_say_nothing_are_passed_over(self, run: RunDirectory) -> None:
-        """Events of another kind, without their fields, or with wrong ones, spoil nothing."""
+        """Unknown events, and events with missing or invalid fields, are ignored."""
         say(
             run,
             ("music", {}), ("step", {}), ("valid", {"step": "two"}), ("sample", {"step": 1}),
@@ -140,7 +142,7 @@ class TestCurves:
         assert detail.run.steps == 40
 
     def test_validation_without_figures(self, run: RunDirectory) -> None:
-        """A validation in which a figure is not defined is kept without it."""
+        """A validation with an undefined figure is kept without that figure."""
         say(run, started(), valid(10, None, False))
 
         assert RunHistory(run).detail().valid[0].auroc is None
@@ -160,19 +162,19 @@ class TestStates:
     def test_the_last_word_counts(
         self, ending: tuple[str, dict[str, Any]], state: str, run: RunDirectory
     ) -> None:
-        """Without a process the last decisive event says what a run is."""
+        """Without a process the last state event determines the state of a run."""
         say(run, started(), step(1), ending, ("warning", {"message": "late"}))
 
         assert RunHistory(run).row().state == state
 
     def test_new(self, run: RunDirectory) -> None:
-        """A run that nobody started is new and has no problem."""
+        """A run that was never started is new and has no problem."""
         row = RunHistory(run).row()
 
         assert (row.state, row.problem, row.step) == ("new", "", None)
 
     def test_want_of_memory_in_an_error(self, run: RunDirectory) -> None:
-        """An error that tells of memory without advice gets the settings to lower; its own advice is kept."""
+        """An out-of-memory error without advice gets the settings to lower; its own advice is kept."""
         say(run, started(), ("error", {"message": "CUDA out of memory.", "hint": ""}))
         assert "max_tokens" in RunHistory(run).row().hint
 
@@ -194,7 +196,7 @@ class TestStates:
 
 class TestLog:
     def test_its_end(self, run: RunDirectory) -> None:
-        """Of a long log the end is given, and of a progress bar what it drew last."""
+        """Of a long log the end is given, and of a progress bar its last state."""
         run.log.write_bytes(b"x" * 5000 + b"\nfirst\r50%\r100%\nlast \xff line\n")
         history = RunHistory(run)
 

@@ -1,4 +1,4 @@
-"""What a run takes and which settings make it fit: the formulas."""
+"""The memory formulas of training, and the settings that presets choose by them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GPU = True
 
 class TestSizes:
     def test_weights_are_counted_as_published(self) -> None:
-        """The linear layers and embeddings of two well-known models come to their published sizes."""
+        """The counted weights of two well-known models equal their published sizes."""
         assert SMALL.linear + SMALL.embeddings == pytest.approx(134.5e6, rel=0.005)
         assert LARGE.linear + LARGE.embeddings == pytest.approx(8.03e9, rel=0.005)
 
@@ -41,7 +41,9 @@ class TestSizes:
 
 class TestMemory:
     def test_each_part_grows_with_its_cause(self) -> None:
-        """Weights with precision, activations with rows and tokens, logits with labels, the adapter with its rank."""
+        """Memory of weights grows with precision, of activations with rows and tokens, of logits with labels, of the
+        adapter with its rank.
+        """
         base = memory_of(SMALL, PLAIN, 2048, 40, gpu=GPU)
 
         assert (
@@ -60,7 +62,7 @@ class TestMemory:
         )
 
     def test_what_saves_memory_saves_memory(self) -> None:
-        """Recomputation saves activations, four bits save weights, and nothing else changes by them."""
+        """Recomputation reduces activations and four bits reduce weights; neither changes another part."""
         base = memory_of(LARGE, PLAIN, 2048, 40, gpu=GPU)
         again = memory_of(LARGE, replace(PLAIN, recompute=True), 2048, 40, gpu=GPU)
         four = memory_of(LARGE, replace(PLAIN, four_bit=True), 2048, 40, gpu=GPU)
@@ -71,7 +73,7 @@ class TestMemory:
         assert replace(four, weights=0) == replace(base, weights=0)
 
     def test_as_measured_on_a_cpu(self) -> None:
-        """What is said of the demo's conversations, the longest of 1,380 tokens, is near what a run took: 5.1 GB."""
+        """The estimate for the demo's conversations, the longest of 1,380 tokens, is near the measured 5.1 GB."""
         config = replace(PLAIN, rank=8)
 
         assert memory_of(SMALL, config, 1380, 30, gpu=False).total == pytest.approx(5.1e9, rel=0.1)
@@ -83,7 +85,7 @@ class TestPresets:
         [(None, "cpu"), (4, "cpu"), (8, "8g"), (15, "8g"), (24, "24g"), (141, "80g")],
     )
     def test_the_machine_chooses(self, gigabytes: int | None, name: str) -> None:
-        """The largest preset that a GPU has the memory for; without one, or with a small one, the CPU."""
+        """The largest preset that fits the GPU is chosen; without a GPU, or with a small one, the one for CPU."""
         assert preset_for(None if gigabytes is None else gigabytes * 10**9).name == name
 
     @pytest.mark.parametrize("shape", [SMALL, LARGE])
@@ -96,18 +98,18 @@ class TestPresets:
         assert memory_of(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * (preset.memory or 0)
 
     def test_nothing_is_given_up_without_need(self) -> None:
-        """A small base on a large GPU keeps its activations, its bits, and most rows."""
+        """A small base on a large GPU keeps its activations, full precision, and the most rows."""
         config = fitted(PLAIN, PRESETS["80g"], SMALL, None, 2_000, 40)
 
         assert (config.recompute, config.four_bit, config.rows) == (False, False, 8)
 
     def test_four_bits_come_last(self) -> None:
-        """An 8B base on 16 GB needs four bits, on 80 GB not."""
+        """An 8B base is in four bits on 16 GB, and not on 80 GB."""
         assert fitted(PLAIN, PRESETS["16g"], LARGE, None, 2_000, 40).four_bit
         assert not fitted(PLAIN, PRESETS["80g"], LARGE, None, 2_000, 40).four_bit
 
     def test_the_cpu_knows_its_memory(self) -> None:
-        """Without a GPU a base is never kept in four bits; on a small machine activations are computed twice."""
+        """Without a GPU a base is never in four bits; on a small machine activations are recomputed."""
         cpu = PRESETS["cpu"]
 
         assert not fitted(PLAIN, cpu, SMALL, 24 * GIB, 2_000, 40).recompute
@@ -115,7 +117,7 @@ class TestPresets:
         assert (small.recompute, small.four_bit, small.rows) == (True, False, 1)
 
     def test_what_a_person_chose_stays(self) -> None:
-        """Settings that were chosen are not changed by a preset."""
+        """A preset does not change settings that a person chose."""
         asked = replace(PLAIN, batch=6, rows=3, max_tokens=512)
         chosen = ("batch", "rows", "max_tokens")
         config = fitted(asked, PRESETS["80g"], SMALL, None, 2_000, 40, chosen)
@@ -128,7 +130,7 @@ class TestPresets:
         assert [one.batch for one in found] == [2, 8]
 
     def test_advice_names_what_takes_most(self) -> None:
-        """Too much is taken by activations, then rows, then long logs, or by the weights themselves."""
+        """The advice names what takes most memory: activations, rows, long logs, or the weights."""
         gpu, cpu = PRESETS["24g"], PRESETS["cpu"]
 
         def said(config: TrainConfig, preset: object = gpu) -> str:
@@ -145,12 +147,12 @@ class TestPresets:
 
 class TestTime:
     def test_steps_are_whole_batches(self) -> None:
-        """Every epoch ends with its last conversations, be they fewer than a batch."""
+        """Every epoch ends with its last conversations, even if they are fewer than a batch."""
         assert steps_of(replace(PLAIN, epochs=3, batch=8), 100) == 39
         assert steps_of(replace(PLAIN, epochs=0.1, batch=8), 3) == 1
 
     def test_time_is_tokens_by_speed(self) -> None:
-        """Twice the speed takes half the time, but for starting; validations cost less than training."""
+        """Twice the speed halves the time, except that of starting; validation costs less than training."""
         slow, fast = (seconds_of(PLAIN, 50, 10_000, 3_000, speed) for speed in (100.0, 200.0))
 
         assert slow - 30 == pytest.approx(2 * (fast - 30))
@@ -159,7 +161,7 @@ class TestTime:
 
 class TestSettings:
     def test_typed_values(self) -> None:
-        """Numbers, switches and names are read as their fields need them."""
+        """Numbers, switches and names are parsed by the type of their field."""
         found = with_settings(
             PLAIN, {"rank": "32", "learning_rate": "5e-4", "recompute": "yes", "precision": "f32"}
         )
@@ -179,6 +181,6 @@ class TestSettings:
         ],
     )  # fmt: skip
     def test_what_cannot_be_is_refused(self, name: str, value: str) -> None:
-        """An unknown field, or a value that the field cannot have, is named."""
+        """An unknown field, or an invalid value, is an error that names it."""
         with pytest.raises(UsageError, match=name):
             with_settings(PLAIN, {name: value})

@@ -1,4 +1,4 @@
-"""The process of a training run: on its own, found again, stopped by and by, and why it ended."""
+"""The process of a training run: detached, found again, stopped in stages, and the reason of its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.engine.services.training.training_project import (
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirectory]:
-    """A run; whatever works on it is gone afterwards."""
+    """A run; a process that works on it is killed after the test."""
     repository = Path(__file__).resolve().parents[4]
     monkeypatch.setenv("PYTHONPATH", str(repository))
     found = bare_run(tmp_path / "p.wb")
@@ -39,13 +39,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirector
 
 
 def steps(run: RunDirectory) -> int:
-    """How many steps the run told of."""
+    """The number of step events of a run."""
     return sum(event["event"] == "step" for event in read_events(run.events)[0])
 
 
 class TestStarting:
     def test_a_run_needs_nobody(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The process leads a session of its own, and another program finds it by the run's files."""
+        """The process has a session of its own, and another program finds it by the run's files."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         pid = fake_trainers().start(run)
         wait_for(lambda: steps(run) > 1)
@@ -56,7 +56,7 @@ class TestStarting:
         assert (row.state, row.pid, row.steps) == ("running", pid, 400)
 
     def test_one_process_a_run(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A second start is refused at once, before the first process has taken the lock too."""
+        """A second start is refused at once, also before the first process has taken the lock."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         trainers = fake_trainers()
         trainers.start(run)
@@ -68,7 +68,7 @@ class TestStarting:
     def test_a_run_that_was_stopped_can_start_again(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The wish to stop is for one process: the next one is not stopped by it."""
+        """A stop request is for one process; the next process is not stopped by it."""
         monkeypatch.setenv("FAKE_TRAINER", "finishes")
         run.stop.touch()
         fake_trainers().start(run)
@@ -79,7 +79,7 @@ class TestStarting:
     def test_missing_libraries_are_named(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Without the extra nothing starts, and the error says what to install."""
+        """Without the extra nothing is started, and the error says what to install."""
         monkeypatch.setattr(process, "NEEDED", ("json", "no_such_library"))
 
         with pytest.raises(UsageError) as caught:
@@ -91,8 +91,9 @@ class TestStarting:
     def test_the_id_of_another_process_is_not_taken_for_a_run(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A run whose process is gone does not work because the system gave its id to somebody else, be it the trainer
-        of another run; nobody is killed for it."""
+        """A reused process id does not count as the run's process, even if it is the trainer of another run; that
+        process is not killed.
+        """
         other = bare_run(run.path.parent.parent / "p.wb", "other")
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         pid = fake_trainers().start(other)
@@ -110,7 +111,7 @@ class TestStarting:
     def test_a_run_that_was_started_by_hand(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A process that somebody started on the folder by a relative path is found by its own words."""
+        """A process that was started by hand on a relative path is found by its command line."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         child = subprocess.Popen(
             [sys.executable, fake_trainer.__file__, run.path.name], cwd=run.path.parent
@@ -122,7 +123,7 @@ class TestStarting:
         assert child.wait() == -signal.SIGKILL
 
     def test_those_who_ask_are_no_process(self, run: RunDirectory) -> None:
-        """Two who look at the same moment do not take each other for a process that works."""
+        """Two programs that check the lock at the same moment do not take each other for a trainer."""
         run.lock.touch()
         with run.lock.open("rb") as other:
             fcntl.flock(other, fcntl.LOCK_SH)
@@ -134,7 +135,7 @@ class TestStarting:
 
 class TestStopping:
     def test_the_wish_is_enough(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A run ends after its step, keeps its adapter, and says that it was stopped."""
+        """After a stop request the run ends after its step, keeps its adapter, and reports that it was stopped."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         trainers = fake_trainers()
         trainers.start(run)
@@ -149,8 +150,9 @@ class TestStopping:
     def test_whoever_does_not_listen_is_pressed(
         self, kind: str, state: str, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A run that ignores the wish gets SIGTERM, one that ignores that too is killed; steps meanwhile count as
-        listening, so the wish waits for silence."""
+        """A run that ignores the stop request gets SIGTERM, then SIGKILL; the waits begin when it is silent, because
+        steps show that it works.
+        """
         monkeypatch.setenv("FAKE_TRAINER", kind)
         trainers = fake_trainers()
         trainers.start(run)
@@ -164,7 +166,7 @@ class TestStopping:
 
 class TestEndings:
     def ended(self, run: RunDirectory, kind: str, monkeypatch: pytest.MonkeyPatch) -> RunHistory:
-        """A run that ended so."""
+        """The state of a run after such an end."""
         monkeypatch.setenv("FAKE_TRAINER", kind)
         fake_trainers().start(run)
         wait_for_end(run)
@@ -174,7 +176,7 @@ class TestEndings:
     def test_an_error_has_its_cause_and_fix(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A failed run shows the words of its error event."""
+        """A failed run shows message and hint of its error event."""
         row = self.ended(run, "fails", monkeypatch).row()
 
         assert (row.state, row.problem) == ("failed", "The base is broken.")
@@ -183,7 +185,7 @@ class TestEndings:
     def test_want_of_memory_names_what_to_lower(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A process that died for want of memory, which its log tells, says which settings take less."""
+        """A process that died of too little memory, by its log, is reported with the settings to lower."""
         row = self.ended(run, "no-memory", monkeypatch).row()
 
         assert (row.state, row.problem) == ("interrupted", "Out of memory.")
@@ -193,7 +195,7 @@ class TestEndings:
     def test_a_process_that_never_began_failed(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """One that fell over before its first event is failed, with the last words of its log."""
+        """A process that crashed before its first event is failed, with the last words of its log."""
         row = self.ended(run, "never", monkeypatch).row()
 
         assert row.state == "failed"
@@ -202,7 +204,7 @@ class TestEndings:
     def test_a_killed_process_says_so(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A process that was killed without a word is interrupted, and the words say by whom that may have been."""
+        """A killed process is interrupted, and the message names possible causes."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         pid = fake_trainers().start(run)
         wait_for(lambda: steps(run) > 2)
@@ -217,7 +219,7 @@ class TestEndings:
         assert "Resume" in row.hint
 
     def test_nobody_saw_the_end(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where the end was not seen the run is interrupted all the same and can go on."""
+        """A run whose end nobody saw is interrupted and can be resumed."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         pid = fake_trainers().start(run)
         wait_for(lambda: steps(run) > 1)

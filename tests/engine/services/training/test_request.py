@@ -1,4 +1,4 @@
-"""The one declaration of a training request: what is read from text, and what is refused."""
+"""The declaration of a training request: parsing from text, and invalid values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from engine.services.training.request import (
 
 
 def test_nothing_typed_is_the_default() -> None:
-    """Empty texts and no texts give the defaults."""
+    """Empty or missing texts give the defaults."""
     assert read_request({}) == read_request(dict.fromkeys(TYPED, " ")) == TrainingRequest()
 
 
 def test_every_field_is_read() -> None:
-    """Each typed text becomes the value of its field."""
+    """Each text becomes the value of its field."""
     texts = {
         "name": "mine", "recipe": "paper", "preset": "8g", "base": "b.gguf", "held_out": "0.25", "limit": "7",
         "seed": "3", "contaminate": "0.4",
@@ -39,7 +39,7 @@ def test_every_field_is_read() -> None:
      ("contaminate", "-1"), ("recipe", "poem"), ("preset", "9g")],
 )  # fmt: skip
 def test_what_cannot_be_names_the_field(name: str, text: str) -> None:
-    """The error says which field has which text, and what it must be."""
+    """The error names the field, its text, and what it must be."""
     with pytest.raises(UsageError) as caught:
         read_request({name: text})
     assert caught.value.message == (

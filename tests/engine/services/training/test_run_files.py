@@ -1,4 +1,4 @@
-"""Run directories: what is written into a new one, and what is never."""
+"""Run directories: what is written into a new one, and what must not be."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def plan(project: Project, **asked: Any) -> DataPlan:
-    """A plan over everything that is there."""
+    """A plan over all conversations of the project."""
     wanted = {"seed": 0, "held_out": 0.5, "limit": None, **asked}
     with project.reading() as conn:
         ids = [row[0] for row in conn.execute("SELECT id FROM conversation ORDER BY id")]
@@ -63,7 +63,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 class TestData:
     def test_logs_as_scoring_reads_them(self, project: Project) -> None:
-        """Each line is a log in pieces with its boundaries, under the name of its conversation."""
+        """Each line is a log in pieces with its boundaries, with the name of its conversation."""
         run = create_run(project, "first", CONFIG, plan(project))
 
         for line in lines(run.train):
@@ -79,7 +79,7 @@ class TestData:
             assert (line["boundaries"], line["kept"]) == ([1, 3, 5], 0)
 
     def test_truth_is_nowhere(self, project: Project) -> None:
-        """No file of a run holds anything that is known from elsewhere."""
+        """No file of a run contains the truth."""
         run = create_run(project, "first", CONFIG, plan(project))
 
         for path in run.path.iterdir():
@@ -87,7 +87,7 @@ class TestData:
             assert "reward" not in path.read_text("utf-8")
 
     def test_what_the_leak_guard_hides_stays_hidden(self, project: Project) -> None:
-        """The trainer reads what a model reads: hidden messages and changed texts as the guard left them."""
+        """The trainer's data has hidden messages left out and texts as the leak guard changed them."""
         messages = (
             Message("user", "Solve it."),
             Message("assistant", "It is 4. ###STOP###", model_view="It is 4."),
@@ -103,7 +103,9 @@ class TestData:
         assert "REWARD 1" not in text
 
     def test_the_manifest_tells_what_is_where(self, project: Project) -> None:
-        """Hashes are those of the files, names those of the lines, and the sides share none."""
+        """The manifest has the hashes of the files and the names of the lines; training and held-out data share
+        none.
+        """
         run = create_run(project, "first", CONFIG, plan(project, seed=3))
         manifest = manifest_of(run)
 
@@ -118,7 +120,7 @@ class TestData:
         assert TrainConfig.load(run.config) == CONFIG
 
     def test_a_project_keeps_its_id(self, project: Project) -> None:
-        """Two runs of a project name it by the same id."""
+        """Two runs of a project have the same project id."""
         runs = [create_run(project, name, CONFIG, plan(project)) for name in ("a", "b")]
         ids = [manifest_of(run)["project"]["id"] for run in runs]
 
@@ -126,13 +128,13 @@ class TestData:
         assert ids[0] == ids[1]
 
     def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
-        """Data depends on the plan alone."""
+        """The data depends on the plan alone."""
         runs = [create_run(project, name, CONFIG, plan(project, contaminate=0.4)) for name in "ab"]
 
         assert runs[0].train.read_bytes() == runs[1].train.read_bytes()
 
     def test_contamination_cuts_training_only(self, project: Project) -> None:
-        """The asked share of what is trained on ends early; what is held out is whole."""
+        """The asked share of training conversations is cut; held-out ones are whole."""
         run = create_run(project, "first", CONFIG, plan(project, contaminate=0.5))
         cut = [line for line in lines(run.train) if len(line["texts"]) < 6]
 
@@ -141,7 +143,9 @@ class TestData:
         assert all(len(line["texts"]) == 6 for line in lines(run.valid))
 
     def test_nobody_answered(self, tmp_path: Path) -> None:
-        """A conversation without an answer cannot end anywhere and is not used; with no other there is no run."""
+        """A conversation without an answer has no boundary and is not used; a project with no other cannot be trained
+        on.
+        """
         with Project.open(tmp_path / "none.wb", create=True) as opened:
             fill(opened, [talk(f"alone/{n}", f"Anybody there, {n}?") for n in range(9)])
             with pytest.raises(UsageError, match="none is left to train on"):
@@ -149,7 +153,7 @@ class TestData:
             assert all_runs(tmp_path / "none.wb") == []
 
     def test_nothing_to_judge_by(self, tmp_path: Path) -> None:
-        """Where nothing that is held out can be cut, a run could not say whether it learns, and is refused."""
+        """A run without a held-out conversation that can be cut could not be validated, and is refused."""
         with Project.open(tmp_path / "short.wb", create=True) as opened:
             fill(opened, [talk(f"short/{n}", f"Hello {n}.", "Hello.") for n in range(20)])
             with pytest.raises(UsageError, match="two turns or more"):
@@ -160,7 +164,7 @@ class TestFolders:
     def test_a_run_is_there_whole_or_not_at_all(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A disk that fills up while data is written leaves nothing behind."""
+        """A disk that fills up while data is written leaves no run directory behind."""
 
         def full(self: TrainConfig, path: Path) -> None:
             raise OSError(28, "No space left on device")
@@ -173,12 +177,12 @@ class TestFolders:
 
     @pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a b", "x" * 65, "\x1b[2J"])
     def test_names_that_are_no_folders(self, project: Project, name: str) -> None:
-        """A name that could leave the folder, or hide in it, is refused."""
+        """A name that would leave the folder, or be a hidden file, is refused."""
         with pytest.raises(UsageError, match="cannot name a run"):
             create_run(project, name, CONFIG, plan(project))
 
     def test_a_name_is_given_once(self, project: Project) -> None:
-        """A second run of a name is refused and leaves the first as it was; names by the program are new ones."""
+        """A second run of the same name is refused and the first unchanged; generated names are unique."""
         first = create_run(project, "tiny-1", CONFIG, plan(project))
         before = first.train.read_bytes()
         with pytest.raises(UsageError, match="already"):
@@ -188,7 +192,7 @@ class TestFolders:
         assert free_name(Path(project.path), "tiny") == "tiny-2"
 
     def test_a_run_that_is_not_there(self, tmp_path: Path) -> None:
-        """The error names those that are."""
+        """The error about an unknown run lists the known ones."""
         bare_run(tmp_path / "p.wb", "some-run")
 
         with pytest.raises(UsageError) as caught:
@@ -196,7 +200,7 @@ class TestFolders:
         assert "some-run" in caught.value.hint
 
     def test_deleting(self, tmp_path: Path) -> None:
-        """A run that nobody works on goes with all its files; one that somebody works on stays."""
+        """A run is deleted with all its files, unless a process works on it."""
         run = bare_run(tmp_path / "p.wb")
         (run.checkpoints / "5").mkdir(parents=True)
         with locked(run), pytest.raises(UsageError, match="running"):

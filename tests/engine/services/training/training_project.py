@@ -1,4 +1,4 @@
-"""A project with something to train on, and runs of the trainer that only writes events."""
+"""A project to train on, and the trainer that only writes events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECONDS = 300.0
 
 
 def fill_with_talks(project: Project, count: int = 40) -> None:
-    """Imports conversations of three turns, with truth that nobody may be told."""
+    """Imports conversations of three turns, with truth that must not leave the project."""
     fill(
         project,
         [
@@ -46,7 +46,9 @@ def fill_with_talks(project: Project, count: int = 40) -> None:
 
 @contextlib.contextmanager
 def talks_without_counting(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A project of forty conversations whose tokens are not counted; no process of a run is left behind."""
+    """A project of forty conversations whose tokens are not counted; processes of its runs are killed after the
+    test.
+    """
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[4]))
     monkeypatch.setattr(
         planning, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
@@ -68,12 +70,12 @@ def bare_run(project: Path, name: str = "run-1") -> RunDirectory:
 
 
 def fake_trainers() -> Trainers:
-    """Starts the trainer that computes nothing, and waits for nothing long."""
+    """Runs start the trainer that computes nothing, with short waits."""
     return Trainers((sys.executable, fake_trainer.__file__), QUICK)
 
 
 def wait_for(what: Callable[[], object], seconds: float = SECONDS) -> None:
-    """Waits until something holds; fails after long enough."""
+    """Waits until a condition holds; fails after a long time."""
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, "it never came"
@@ -81,5 +83,5 @@ def wait_for(what: Callable[[], object], seconds: float = SECONDS) -> None:
 
 
 def wait_for_end(run: RunDirectory) -> None:
-    """Waits until nobody works on a run."""
+    """Waits until no process works on a run."""
     wait_for(lambda: not has_process(run))

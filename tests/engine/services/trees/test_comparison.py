@@ -1,4 +1,4 @@
-"""A tree with an adapter beside the one without, on the real model."""
+"""Comparison of a tree with an adapter and one without, on the real model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.engine.model.weights import SMALL, write_adapter
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """Two conversations, and a model that needs no tuning any more."""
+    """Two conversations, and a model that is tuned already."""
     told = (
         Message("user", "What is the capital of France?"),
         Message("assistant", "The capital of France is Paris."),
@@ -54,7 +54,7 @@ def adapter(tmp_path: Path) -> Path:
 
 
 def requested(alpha: float, adapter: Path | None = None) -> TreeRequest:
-    """Trees of all conversations at the last answer."""
+    """A request for trees of all conversations at the last answer."""
     default = TreeRequest()
     return replace(default, tree=replace(default.tree, alpha=alpha), adapter=adapter)
 
@@ -68,8 +68,9 @@ def finished(workspace: Workspace) -> None:
 
 
 def test_adapter_on_and_off(workspace: Workspace, adapter: Path) -> None:
-    """The tree with an adapter is grown at the same step, of that conversation only, while the set that is shown stays;
-    what both hold is not equally probable in the two."""
+    """The tree with an adapter is grown at the same step of that conversation only, while the shown configuration
+    stays; common nodes have different probabilities.
+    """
     trees = workspace.services().trees
     trees.start(requested(0.1))
     finished(workspace)
@@ -102,8 +103,9 @@ def test_adapter_on_and_off(workspace: Workspace, adapter: Path) -> None:
 
 
 def test_grows_on_with_its_adapter(workspace: Workspace, adapter: Path) -> None:
-    """A tree grows on with the adapter it was grown with, found by its content though nobody added it; when the file is
-    gone, the adapter is named as what is missing."""
+    """A tree grows further with its own adapter, found by content although it is not in the catalogue; when the file is
+    gone, the error names the adapter.
+    """
     trees = workspace.services().trees
     trees.start(requested(0.2, adapter))
     finished(workspace)

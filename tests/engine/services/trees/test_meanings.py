@@ -1,4 +1,4 @@
-"""The answers of a tree by meaning, as commands and screens ask for them."""
+"""The answers of a tree grouped by meaning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TREE = grown(b"Is it?", TreeOptions(0.004, max_tokens=4)).tree
 
 
 class Counting:
-    """Takes texts of one length for the same, and counts how often it is asked."""
+    """A comparison by which texts of one length are the same; counts its calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -30,7 +30,7 @@ class Counting:
 
 
 def test_groups_are_those_of_the_comparison() -> None:
-    """Texts that the comparison finds alike are together; what compared them is named."""
+    """Texts that are the same by the comparison are one group; the result names the comparison."""
     counting = Counting()
     meant = AnswerMeanings(lambda: TextComparison("by length", counting.vectors))
     told, found = meant.of(TREE, 0.9)
@@ -43,7 +43,7 @@ def test_groups_are_those_of_the_comparison() -> None:
 
 
 def test_another_threshold_asks_for_no_vectors() -> None:
-    """The vectors of a tree are made once; a higher threshold never joins more."""
+    """Another threshold uses the stored vectors; a higher one never joins more."""
     counting = Counting()
 
     def vectors(texts: Sequence[str]) -> Vectors:
@@ -60,6 +60,6 @@ def test_another_threshold_asks_for_no_vectors() -> None:
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5, float("nan")])
 def test_a_threshold_that_is_none(threshold: float) -> None:
-    """It is said, not computed with."""
+    """An invalid threshold is an error."""
     with pytest.raises(UsageError, match="no similarity"):
         AnswerMeanings().of(TREE, threshold)

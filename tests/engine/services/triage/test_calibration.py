@@ -1,4 +1,4 @@
-"""Calibration on a project file: the rule that follows the verdicts, its pin, rates of filters, and the command."""
+"""Calibration on a project file: the decision rule follows the verdicts; pinning; rates of filters; the command."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ COUNT = 200
 
 
 def truth(number: int) -> Verdict:
-    """What a person would say: complete from a score of .3 on."""
+    """The simulated person's verdict: complete from a score of .3 on."""
     return Verdict.COMPLETE if score(number) >= 0.3 else Verdict.INCOMPLETE
 
 
 def score(number: int) -> float:
-    """Scores 0, .005 … .995, in no order of ids."""
+    """Stores the scores 0, .005 … .995, in an order independent of the ids."""
     return (number * 77 % COUNT) / COUNT
 
 
@@ -48,7 +48,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def judge(project: Project, count: int) -> None:
-    """The first so many of the calibration sample are judged rightly."""
+    """Gives right verdicts to the first conversations of the calibration sample."""
     triage = TriageStore(project)
     for item in triage.queue("sample").items[:count]:
         triage.give(item.conversation_id, truth(item.conversation_id))
@@ -56,7 +56,9 @@ def judge(project: Project, count: int) -> None:
 
 class TestRule:
     def test_forty_verdicts_move_the_threshold(self, project: Project) -> None:
-        """With the fortieth verdict the threshold lies between the kinds, and states follow at once."""
+        """With the fortieth verdict the threshold is between complete and incomplete ones, and states follow at
+        once.
+        """
         told: list[str] = []
         calibration = CalibrationService(project, lambda: told.append("rule"))
         judge(project, 39)
@@ -71,7 +73,7 @@ class TestRule:
         assert calibration.refresh() is None
 
     def test_every_ten_verdicts(self, project: Project) -> None:
-        """A calibrated threshold stands until ten more verdicts were given."""
+        """A calibrated threshold changes after every tenth verdict only."""
         calibration = CalibrationService(project)
         judge(project, 40)
         first = calibration.refresh()
@@ -90,7 +92,7 @@ class TestRule:
         assert moved.threshold > first.threshold
 
     def test_undo_goes_back_to_the_default(self, project: Project) -> None:
-        """When undo leaves too few verdicts the default is in force again, and a redo calibrates again."""
+        """When an undo leaves too few verdicts, the default rule is in force again; a redo calibrates again."""
         calibration = CalibrationService(project)
         judge(project, 40)
         rule = calibration.refresh()
@@ -100,7 +102,9 @@ class TestRule:
         assert calibration.refresh() == rule
 
     def test_a_pin_holds(self, project: Project) -> None:
-        """A pinned threshold stays whatever the verdicts say; figures are given at it; freed, they decide again."""
+        """A pinned threshold does not follow the verdicts, and the figures are computed at it; after unpinning it
+        follows them again.
+        """
         calibration = CalibrationService(project)
         assert calibration.pin(0.75) == DecisionRule(0.75, 0.1, "chosen")
         judge(project, 60)
@@ -112,11 +116,11 @@ class TestRule:
         assert calibration.pin(None).source == "calibrated"
 
     def test_a_band_leaves_room_on_both_sides(self, project: Project) -> None:
-        """Near an end the borderline band shrinks, so that no state disappears."""
+        """Near 0 or 1 the borderline band shrinks, so that each state remains possible."""
         assert CalibrationService(project).pin(0.04).band == pytest.approx(0.02)
 
     def test_read_only(self, project: Project) -> None:
-        """In a project that is open read-only the rule stays as it is."""
+        """A read-only project keeps its rule."""
         judge(project, 40)
         with Project.open(project.path, read_only=True) as reader:
             assert CalibrationService(reader).refresh() is None
@@ -125,7 +129,7 @@ class TestRule:
 
 class TestReport:
     def test_rates(self, project: Project) -> None:
-        """The corrected rate is right overall and for a filter, and not told for a filter that goes by the score."""
+        """The corrected rate is right for all and for a filter; for a filter on scores or states there is none."""
         SavedStore(project).save_filter("short", "messages<3")
         SavedStore(project).save_filter("low", "p<.4")
         SavedStore(project).save_filter("broken", "state:odd")
@@ -147,7 +151,7 @@ class TestReport:
         assert asked.rate == by_name["short"]
 
     def test_agreement(self, project: Project) -> None:
-        """Agreement with the model is over decided ones; with oneself over the blind repeats that stand."""
+        """Agreement with the model is over decided scores, agreement with oneself over the blind repeats in force."""
         triage = TriageStore(project)
         for n in range(1, 41):
             triage.give(n, truth(n))
@@ -165,7 +169,7 @@ class TestReport:
         assert CalibrationService(project).agreements()[1].n == 1
 
     def test_a_project_without_anything(self, tmp_path: Path) -> None:
-        """An empty project has no figures and no errors."""
+        """An empty project has no figures and raises no errors."""
         with Project.open(tmp_path / "e.wb", create=True) as empty:
             report = CalibrationService(empty).report()
         assert (report.verdicts, report.accuracy, report.rate.why) == (0, None, "nothing is scored")
@@ -173,7 +177,7 @@ class TestReport:
 
 class TestCommand:
     def test_json_and_apply(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-        """The command gives the figures as JSON; --apply puts the threshold in force, also over a pinned one."""
+        """The command prints the figures as JSON; --apply puts the threshold in force, in place of a pinned one too."""
         judge(project, 50)
         path = project.path
         CalibrationService(project).pin(0.9)
@@ -190,7 +194,7 @@ class TestCommand:
             assert ConversationStore(again).rule().source == "calibrated"
 
     def test_too_few(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-        """--apply with too few verdicts fails, says how many there are, and changes nothing."""
+        """--apply with too few verdicts fails with their number, and changes nothing."""
         judge(project, 12)
         path = project.path
         project.close()
@@ -201,7 +205,7 @@ class TestCommand:
 
 
 def test_listeners_hear_of_verdicts_and_of_the_rule(project: Project) -> None:
-    """A verdict, and the rule that follows from the fortieth, are told to whoever listens to the workspace."""
+    """A verdict, and the rule that follows from the fortieth, are events of the workspace."""
     judge(project, 39)
     path = Path(project.path)
     project.close()

@@ -34,27 +34,27 @@ Value = Callable[[int, int], float]
 
 
 def rising(key: int, turn: int) -> float:
-    """Knows every end."""
+    """Scores that separate every end from every earlier boundary."""
     return 0.9 if turn == 2 else 0.1 + 0.001 * key
 
 
 def flat(key: int, turn: int) -> float:
-    """Knows nothing."""
+    """The same score everywhere."""
     return 0.3
 
 
 def by_kind(key: int, place: int) -> float:
-    """High after a tool, which stands at every second place."""
+    """Scores that are high after tool steps, which are every second one."""
     return 0.9 if place % 2 else 0.1
 
 
 def name(key: int) -> str:
-    """What conversation `key` is called in the source."""
+    """The external id of conversation `key`."""
     return f"talk/{key}"
 
 
 def record(key: int, **known: Any) -> Parsed:
-    """Three turns, of which the last is a farewell."""
+    """A conversation of three turns, of which the last is a farewell."""
     said = (f"I want to fly to place {key}.", "When?", "On Monday.", "Which class?")
     return talk(name(key), *said, "Thanks, bye.", "Have a nice flight.", **known)
 
@@ -68,7 +68,7 @@ def score(
     steps: int = 2,
     adapter: Path | None = None,
 ) -> None:
-    """Stores scores at the ends of the first turns of so many steps, or after each step of an agent's log."""
+    """Stores scores at the ends of the first turns of this many steps, or after each step of an agent's log."""
     used = {} if adapter is None else {"adapter_sha256": sha256(adapter.read_bytes()).hexdigest()}
 
     def work(conn: sqlite3.Connection) -> None:
@@ -108,7 +108,7 @@ def config(mode: Mode = "base", adapter: str | None = None, key: str = "") -> Sc
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A project that a base and a judge have scored, without truth."""
+    """A project with scores of modes base and judge, without truth."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         fill(project, [record(key) for key in range(1, COUNT + 1)])
@@ -124,7 +124,7 @@ def training_run(
     train: Sequence[int] = (),
     recipe: Recipe = "boundary",
 ) -> None:
-    """The directory of a run as far as it says what its adapter has read."""
+    """A run directory with what says which conversations its adapter was trained on."""
     run = RunDirectory(runs_folder(project) / called)
     run.path.mkdir(parents=True)
     TrainConfig("base.gguf", recipe=recipe).save(run.config)
@@ -133,14 +133,14 @@ def training_run(
 
 
 def asked(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error."""
+    """Exit code, standard output and standard error of the command."""
     code = main(["validate", str(path), "completeness", *words])
     told = capsys.readouterr()
     return code, told.out, told.err
 
 
 def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
-    """What is found by a validation that succeeds."""
+    """The JSON of a validation that succeeds."""
     code, out, err = asked(capsys, path, *words, "--json")
     assert code == 0, err
     return json.loads(out)["completeness"]
@@ -173,7 +173,7 @@ class TestTable:
     def test_the_cut_is_that_of_the_truncation_test(
         self, path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A value that is as high after the first turn as at the end fails exactly where the seed cuts there."""
+        """Scores that are as high after the first turn as at the end fail exactly where the seed cuts there."""
         with Project.open(path) as project:
             score(project, config("tuned", "x"), lambda key, turn: 0.1 if turn == 1 else 0.9)
         for seed in ("0", "5"):
@@ -185,8 +185,9 @@ class TestTable:
     def test_cut_after_the_same_kind_of_step(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A value that only knows calls of tools from their answers tells much of an agent's log, and nothing when cut
-        after answers alone."""
+        """Scores that only tell tool steps from answers separate an agent's log well, and not at all when it is cut
+        after answers only.
+        """
         path = tmp_path / "agent.wb"
         step = (Message("assistant", "ls"), Message("tool", "a.txt"))
         with Project.open(path, create=True) as project:
@@ -207,7 +208,7 @@ class TestTable:
         assert "cut after a random step like its last" in asked(capsys, path, "--same-kind")[1]
 
     def test_as_text(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Counts and coverage, a line for each row, and a word on whose conversations these are."""
+        """The text has counts and coverage, a line for each row, and which conversations they are over."""
         code, out, told = asked(capsys, path)
         assert code == 0
         assert (
@@ -226,7 +227,7 @@ class TestTable:
         assert "No single training run" in told
 
     def test_some_rows_only(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A mode or an adapter, by its name or a path to it, asks for its rows; the keyword rule stays."""
+        """A mode or an adapter, by name or path, selects its rows; the keyword rule stays."""
         with Project.open(path) as project:
             score(project, config("tuned", "a.gguf"), rising)
             score(project, config("tuned", "b.gguf"), flat)
@@ -243,7 +244,7 @@ class TestTable:
     def test_an_adapter_of_the_catalogue(
         self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """It is found by the name it was added under; its file and its card say how it was trained."""
+        """An adapter is found by its name in the catalogue; file and card say how it was trained."""
         file = adapter_file(tmp_path / "a.gguf", origin=AdapterOrigin(recipe="paper"))
         file.with_suffix(".json").write_text('{"conversations": 200, "cut": 40}', "utf-8")
         assert main(["models", "add", str(file), "--name", "shop"]) == 0
@@ -256,7 +257,7 @@ class TestTable:
         assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
 
     def test_names_tell_rows_apart(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Two sets of scores of one mode are named by as much more as it takes."""
+        """Rows of one mode get longer names until they differ."""
         with Project.open(path) as project:
             score(project, config("base", key="0123456789"), flat)
             score(project, ScoreConfig("other", "judge", "big model"), flat)
@@ -270,7 +271,9 @@ class TestCoverage:
     def test_the_same_conversations_for_all(
         self, path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """What one row lacks is in none; scores of less than half of what others cover have no row, and it says so."""
+        """All rows are over the conversations that every row has; scores that cover less than half of the others' get
+        no row but a note.
+        """
         with Project.open(path) as project:
             score(project, config("tuned", "x"), rising, range(1, 19))
             score(project, config("tuned", "trial"), rising, range(1, 4))
@@ -284,7 +287,7 @@ class TestCoverage:
         assert (few["n"], few["asked_for"], few["left_out"]) == (3, 3, [])
 
     def test_what_cannot_be_cut(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Conversations that can end in one place only are counted apart."""
+        """Conversations with one boundary only are counted apart."""
         with Project.open(path) as project:
             fill(project, [talk(f"short/{n}", f"Hi {n}", "Bye.") for n in range(6)], "b.jsonl")
             more = range(COUNT + 1, COUNT + 7)
@@ -300,7 +303,7 @@ class TestCoverage:
 
 class TestHeldOut:
     def test_the_only_run(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without a word it is what the only training run held out; the recipe names the row."""
+        """By default the conversations are those that the only training run held out; the recipe names the row."""
         training_run(path, "star-1", range(1, 13), range(13, 25), "no-end-tag")
         with Project.open(path) as project:
             score(project, config("tuned", "star-1"), rising)
@@ -403,7 +406,7 @@ class TestPicture:
     def test_it_is_drawn(
         self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """The table is still told, and the picture names every row."""
+        """With a picture the table is still printed, and the picture names every row."""
         code, out, err = asked(capsys, path, "--plot", str(tmp_path / "t.svg"))
         assert code == 0
         assert "whole against cut" in out
@@ -412,7 +415,7 @@ class TestPicture:
         assert all(word in drawn for word in ("base", "judge", "keyword rule", "AUROC"))
 
     def test_against_without_a_file(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Is refused before anything is computed."""
+        """--against without a picture file is refused before anything is computed."""
         code, out, err = asked(capsys, path, "--against", "cut")
         assert (code, out) == (2, "")
         assert "--plot FILE" in err

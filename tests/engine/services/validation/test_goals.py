@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_before_and_after(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Clusters split the goals; with a person's merges the groups agree with them wholly."""
+    """Clusters split the gold goals; after a person's merges the groups agree with them exactly."""
     assert main(["validate", str(path), "goals", "--json"]) == 0
     first = json.loads(capsys.readouterr().out)["goals"]
     assert (first["n"], first["asked"], first["goals"]) == (32, 32, 4)
@@ -47,7 +47,7 @@ def test_before_and_after(path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_another_clustering(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Other clusterings of the project stand beside the one that is shown, and against it."""
+    """Other clusterings of the project are listed beside the shown one and compared with it."""
     with Project.open(path) as project:
         cluster(project, k=2)
     assert main(["validate", str(path), "goals", "--json"]) == 0
@@ -60,7 +60,7 @@ def test_another_clustering(path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same as lines; a filter chooses the conversations."""
+    """The text has the same rows as the JSON; a filter selects the conversations."""
     assert main(["validate", str(path), "goals", "--filter", "rome"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "4 conversations of 4 gold goals" in lines[0]
@@ -70,7 +70,7 @@ def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a clustering, and without gold goals in it, it is said what makes them."""
+    """Without a clustering, or without gold goals in it, the message says what makes them."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         fill(project, [talk(f"{n}", text, "ok") for n, (_, text) in enumerate(texts())])
@@ -82,7 +82,7 @@ def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_one_gold_goal(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where all that is known is one goal, no group is right or wrong, and no figure is given."""
+    """With a single gold goal there is no figure."""
     assert main(["validate", str(path), "goals", "--filter", "flight"]) == 2
     shown = capsys.readouterr()
     assert "have the same one" in shown.err
@@ -90,7 +90,7 @@ def test_one_gold_goal(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Metrics that have something to say are told, the others named; with none it is an error."""
+    """`validate all` prints the metrics with results and names the others; with none it is an error."""
     assert main(["validate", str(path), "all", "--json"]) == 0
     told = capsys.readouterr()
     found = json.loads(told.out)
@@ -106,7 +106,7 @@ def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_all_with_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A project on which nothing ran has nothing to validate."""
+    """A project without any run has nothing to validate."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         fill(project, [talk("a", "hi", "ho")])

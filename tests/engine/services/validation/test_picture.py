@@ -30,7 +30,7 @@ def row(
 
 
 def table(*rows: TruncationRow) -> CompletenessTable:
-    """Of these rows, with one claim that is known and one that is the same for all."""
+    """A table of these rows with one known truth and one that has a single value."""
     claim = TruthTable(
         "not complete", "", 4, 5, 9, tuple(TruthRow(one.name, SOME, SOME) for one in rows)
     )
@@ -50,7 +50,7 @@ GROWING = table(
 
 
 def test_every_row_and_every_claim_is_drawn(tmp_path: Path) -> None:
-    """By name, whatever characters it has; a claim that tells nothing apart has no panel."""
+    """Every row and every truth is drawn by name, with any characters; a truth with a single value has no panel."""
     draw(PLAIN, tmp_path / "t.svg")
     drawn = (tmp_path / "t.svg").read_text("utf-8")
     assert "a &amp; b &lt;odd&gt;" in drawn
@@ -59,20 +59,22 @@ def test_every_row_and_every_claim_is_drawn(tmp_path: Path) -> None:
 
 
 def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
-    """So that a picture in a repository changes only with its figures."""
+    """The same table gives the same file, so a picture in a repository changes only with its figures."""
     for name in ("a.svg", "b.svg"):
         draw(GROWING, tmp_path / name, "conversations")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_png(tmp_path: Path) -> None:
-    """The ending chooses the format."""
+    """The file ending chooses the format."""
     draw(PLAIN, tmp_path / "t.PNG")
     assert (tmp_path / "t.PNG").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_by_conversations(tmp_path: Path) -> None:
-    """Adapters of one recipe and one share cut are a line; what was not trained lies flat; one alone is left out."""
+    """Adapters of one recipe and one cut share are a curve over conversations; untrained rows are horizontal lines; a
+    single adapter is left out.
+    """
     draw(GROWING, tmp_path / "t.svg", "conversations")
     drawn = (tmp_path / "t.svg").read_text("utf-8")
     assert ">boundary<" in drawn
@@ -82,7 +84,7 @@ def test_by_conversations(tmp_path: Path) -> None:
 
 
 def test_by_what_was_cut(tmp_path: Path) -> None:
-    """Adapters of one recipe and one number of conversations are a line."""
+    """Adapters of one recipe and one number of conversations are a curve over the cut share."""
     draw(GROWING, tmp_path / "t.svg", "cut")
     drawn = (tmp_path / "t.svg").read_text("utf-8")
     assert ">boundary, 200 conversations<" in drawn
@@ -90,27 +92,27 @@ def test_by_what_was_cut(tmp_path: Path) -> None:
 
 
 def test_no_two_that_differ(tmp_path: Path) -> None:
-    """Says what would make a curve; nothing is written."""
+    """Without two adapters that differ, the error says what would make a curve; nothing is written."""
     with pytest.raises(UsageError, match="No two adapters of one recipe"):
         draw(PLAIN, tmp_path / "t.svg", "conversations")
     assert not list(tmp_path.iterdir())
 
 
 def test_another_ending(tmp_path: Path) -> None:
-    """Names those that are known."""
+    """An unknown file ending is an error that lists the known ones."""
     with pytest.raises(UsageError) as told:
         draw(PLAIN, tmp_path / "t.doc")
     assert ".svg or .png" in told.value.hint
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    """Is told in words."""
+    """A missing folder is an error that says so."""
     with pytest.raises(ProjectError, match="cannot be written"):
         draw(PLAIN, tmp_path / "none" / "t.svg")
 
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Says what to install."""
+    """Without matplotlib the error says what to install."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError) as told:
         draw(PLAIN, tmp_path / "t.svg")

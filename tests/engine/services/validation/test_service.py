@@ -1,4 +1,4 @@
-"""The validation port over real project files, and the screen on top of it."""
+"""The validation service on real project files, and its screen."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def figure_of(row: ReportRow, nth: int) -> float:
 
 
 def report(path: Path) -> ValidationReport:
-    """What the port gives."""
+    """The report of the service."""
     with Workspace(path) as workspace:
         return workspace.services().validation.report(ValidationProgress())
 
 
 def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The sheet on rewards has the figures of `validate`, with curves for both plots, and its text is its JSON."""
+    """The table on rewards has the figures of `validate`, with curves for both plots; text and JSON are the same."""
     found = report(path)
     assert main(["validate", str(path), "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -65,20 +65,20 @@ def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFi
 
 
 def test_what_is_missing(path: Path) -> None:
-    """It names what has not run with the command for it."""
+    """The report names what has not run, with the command for it."""
     missing = report(path).missing
     assert {one.metric for one in missing} == {"goals", "completeness"}
     assert all("workbench run" in one.how for one in missing)
 
 
 def test_cancel(path: Path) -> None:
-    """Work that nobody waits for ends at its next step."""
+    """A cancelled report ends at its next step."""
     with Workspace(path) as workspace, pytest.raises(Cancelled):
         workspace.services().validation.report(ValidationProgress(cancelled=True))
 
 
 def test_export(path: Path, tmp_path: Path) -> None:
-    """A report is written whole to a new file; a file that is there is left as it is."""
+    """A report is written whole to a new file; an existing file is unchanged."""
     with Workspace(path) as workspace:
         port = workspace.services().validation
         found = port.report(ValidationProgress())
@@ -91,7 +91,7 @@ def test_export(path: Path, tmp_path: Path) -> None:
 
 
 def test_completeness_and_goals(tmp_path: Path) -> None:
-    """Scores and clusters have sheets of their own, with contrasts as sentences."""
+    """Scores and clusters have tables of their own, with contrasts as sentences."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         records = [
@@ -128,7 +128,7 @@ def test_completeness_and_goals(tmp_path: Path) -> None:
 
 
 async def test_on_the_screen(path: Path) -> None:
-    """V shows the sheet of a real project."""
+    """V shows the table of a real project."""
     with Workspace(path) as workspace:
         app = WorkbenchApp(workspace.services(), workspace.subscribe)
         async with app.run_test(size=(100, 30)) as pilot:

@@ -25,7 +25,7 @@ ANNA = Profile("anna", "a weaver called Anna", {})
 
 
 def leaf(required: bool = True, options: Sequence[str] = (), type: str = "text") -> dict[str, Any]:
-    """One field."""
+    """One field of a form."""
     field = {"type": type, "required": required, "answer": None}
     return {**field, "options": list(options)} if options else field
 
@@ -43,13 +43,13 @@ def small_form() -> Form:
 
 @dataclass
 class Script:
-    """Says what it is told to and keeps what it was asked."""
+    """A scripted model: gives the replies in order and records its calls."""
 
     replies: Replies
     asked: list[Call] = field(default_factory=list)
 
     def __call__(self, calls: Sequence[Call]) -> list[Completion]:
-        """Answers calls in order."""
+        """The next reply."""
         return [self._said(call) for call in calls]
 
     def of(self, module: str) -> list[Call]:
@@ -78,7 +78,7 @@ def played(
     run: int = 1,
     **rules: Any,
 ) -> Played:
-    """One run, over."""
+    """The result of a whole run."""
     scenario = FormRun(
         form or small_form(),
         variant,
@@ -94,17 +94,17 @@ def played(
 
 
 def all_but(*names: str) -> frozenset[str]:
-    """Every module a dummy but these."""
+    """Every module replaced by its fallback except these."""
     return EVERY_DUMMY - set(names)
 
 
 def prompt_of(call: Call) -> str:
-    """What the module was asked."""
+    """The prompt of a module's call."""
     return call.messages[-1].content
 
 
 def as_reply(value: Any) -> str:
-    """A reply as a model writes it."""
+    """An object as a model writes it."""
     return json.dumps(value)
 
 
@@ -124,7 +124,7 @@ def answer_by_label(call: Call) -> str:
 
 
 def result(script: Script, **how: Any) -> dict[str, Any]:
-    """What a run ended with."""
+    """The result event of a run."""
     return dict(played(script, **how).ending.result)
 
 

@@ -1,4 +1,4 @@
-"""The baseline: one prompt that asks, decides and fills."""
+"""The baseline of form filling: one prompt that asks, decides and fills."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def filled_with(**answers: str) -> str:
 
 
 def test_each_filling_leaves_the_open_labels_in_the_form() -> None:
-    """What was answered is not shown again; a label with an open field stays; all answered ends the run."""
+    """Answered labels are no longer in the form of the prompt; a label with an open field stays; the run ends when all
+    are answered.
+    """
     full = as_reply(
         {
             "Name": {"First": {"answer": "Anna"}, "Middle": {"answer": ""}},
@@ -49,19 +51,21 @@ def test_each_filling_leaves_the_open_labels_in_the_form() -> None:
 
 
 def test_a_stop_ends_the_run_as_it_stands() -> None:
-    """The model may stop after any answer."""
+    """The model may stop after any answer, with the form as it is then."""
     _, found = baseline(replies={"next_action": STOP})
     assert (found["ended"], found["turns"], found["required"]) == ("stop", 1, (0, 3))
 
 
 def test_a_follow_up_is_another_turn() -> None:
-    """It asks, hears an answer and decides again."""
+    """The model asks a follow-up question, gets an answer and decides again."""
     script, found = baseline(replies={"next_action": [MORE, MORE, STOP]})
     assert (len(script.of("follow_up_question")), found["turns"]) == (2, 3)
 
 
 def test_ten_bad_outputs_in_a_row_end_the_run() -> None:
-    """Nine are forgiven, warmer each time after the first; a run without a turn is no conversation."""
+    """Nine invalid outputs are repeated at a rising temperature, the tenth ends the run; a run without a turn is no
+    conversation.
+    """
     script, found = baseline(
         replies={"question_generation": ["no"] * 9 + [ASK], "next_action": STOP}
     )
@@ -76,7 +80,7 @@ def test_ten_bad_outputs_in_a_row_end_the_run() -> None:
 
 
 def test_a_strange_label_is_a_bad_output() -> None:
-    """The whole form comes back with its own labels, or is asked for again."""
+    """A filled form with an unknown label is an invalid output and is asked for again."""
     _, found = baseline(
         replies={
             "next_action": [FILL, STOP],
@@ -88,7 +92,7 @@ def test_a_strange_label_is_a_bad_output() -> None:
 
 
 def test_the_history_is_cut_from_the_front() -> None:
-    """What does not fit beside the prompt goes, oldest first, in pairs of prompt and reply."""
+    """History that does not fit beside the prompt is dropped, oldest first, in pairs of prompt and reply."""
     replies = {"next_action": [MORE] * 5 + [STOP]}
     script, _ = baseline(replies=replies, history_tokens=10_000)
     whole = script.asked[-1].messages
@@ -103,7 +107,7 @@ def test_the_history_is_cut_from_the_front() -> None:
 
 
 def test_turns_end_a_baseline_that_never_fills() -> None:
-    """A model that only asks comes to an end."""
+    """A model that only asks is ended by the limit of turns."""
     _, found = baseline(replies={"next_action": MORE}, turns_per_field=1)
     assert (found["ended"], found["turns"]) == ("turns", 5)
 

@@ -1,4 +1,4 @@
-"""Correctness: what a profile fixes, judged in the filled form."""
+"""Correctness of a filled form against the answers of a profile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def right(given: Any, known: Any, **kind: Any) -> tuple[int, int]:
     ],
 )
 def test_a_text_is_right_with_the_words_of_the_answer(given: str, known: str) -> None:
-    """Case, punctuation and words around it do not count; three quarters of the words are enough."""
+    """A text with three quarters of the answer's words is right; case, punctuation and other words do not count."""
     assert right(given, known) == (1, 1)
 
 
@@ -43,12 +43,12 @@ def test_a_text_is_right_with_the_words_of_the_answer(given: str, known: str) ->
     ],
 )
 def test_a_text_is_wrong_without_them(given: Any, known: str) -> None:
-    """A number must be there whole; a few words are not enough; nothing is wrong where there is an answer."""
+    """A text without a number of the answer, with few of its words, or empty, is wrong."""
     assert right(given, known) == (0, 1)
 
 
 def test_options_must_be_the_same() -> None:
-    """One option is not another that holds its words, and a list is right with exactly its options."""
+    """An option is right only as a whole; a list only with exactly its options."""
     assert right("Legal Alien not allowed", "Legal Alien", options=["Legal Alien"]) == (0, 1)
     several = {"options": ["Land", "Water"], "type": "multi-choice"}
     assert right(["Water", "land"], ["Land", "Water"], **several) == (1, 1)
@@ -56,14 +56,18 @@ def test_options_must_be_the_same() -> None:
 
 
 def test_a_field_that_both_leave_empty_is_not_judged() -> None:
-    """There is nothing to be right about; what was filled though the person would not is wrong."""
+    """A field that form and profile leave empty is not judged; one that the profile leaves empty and the form does not
+    is wrong.
+    """
     assert right("", "") == (0, 0)
     assert right("Anna", "") == (0, 1)
 
 
 @pytest.mark.parametrize("name", ["ss5", "epa", "med", "inv"])
 def test_every_profile_answers_every_field(name: str) -> None:
-    """The ten profiles know each field of each form, within its options, and required fields are not empty."""
+    """The ten profiles have an answer to each field of each form within its options, and required fields are
+    not empty.
+    """
     form = known_form(name)
     for profile in known_profiles():
         answers = profile.of_form(name)
@@ -77,7 +81,7 @@ def test_every_profile_answers_every_field(name: str) -> None:
 
 
 def test_a_form_filled_with_the_answers_of_a_profile_is_right() -> None:
-    """All that is judged is right, and that is every field the person would not leave empty."""
+    """A form filled with a profile's answers is right in every field that the profile does not leave empty."""
     form, profile = known_form("med"), known_profiles()[0]
     content, answers = form.blank(), profile.of_form("med")
     for one in fields(content):

@@ -1,4 +1,4 @@
-"""Forms: what comes along, what is read, what is refused."""
+"""The forms of the program, and forms from files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNTS = {"ss5": (39, 23), "epa": (16, 13), "med": (52, 46), "inv": (14, 13)}
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_forms_of_the_paper_have_its_numbers_of_fields(name: str) -> None:
-    """Each form that comes along has the fields, and the required fields, that Hakimov et al. count."""
+    """Each shipped form has the numbers of fields and required fields that Hakimov et al. report."""
     found = list(fields(known_form(name).content))
     assert (len(found), sum(one.required for one in found)) == COUNTS[name]
 
@@ -39,7 +39,9 @@ if (folder := original_folder("formfill")) is not None:
 
     @pytest.mark.parametrize("name", TOPICS)
     def test_blank_forms_of_the_source_are_read_with_the_same_counts(name: str) -> None:
-        """A form in the source's file has as many fields, required fields and fields with options as the one here."""
+        """A form in the source's file has as many fields, required fields and fields with options as the
+        shipped one.
+        """
         assert folder is not None
         text = (folder / "resources" / f"{name}.json").read_text("utf-8")
         theirs = list(fields(read_form("theirs", "", json.loads(text)).content))
@@ -50,13 +52,13 @@ if (folder := original_folder("formfill")) is not None:
 
 
 def test_a_form_of_a_person_is_named_after_its_file() -> None:
-    """The name of the file is the form's name and says what it is about."""
+    """A form from a file has the file's name as its name and subject."""
     form = form_of_file("/some/where/parking-permit.json", json.dumps(small_form().content))
     assert (form.name, form.topic) == ("parking-permit", "parking permit")
 
 
 def test_two_files_of_one_name_have_two_keys() -> None:
-    """A form that a person brings is told apart by what is in it."""
+    """The key of a form from a file depends on its content."""
     one = form_of_file("a/permit.json", json.dumps({"Name": leaf()}))
     other = form_of_file("b/permit.json", json.dumps({"Town": leaf()}))
     assert one.key != other.key
@@ -78,13 +80,13 @@ def test_two_files_of_one_name_have_two_keys() -> None:
     ],
 )
 def test_what_is_no_form_is_refused_with_the_place(text: str, said: str) -> None:
-    """What is wrong is said with the label where it stands."""
+    """An invalid form is refused with the label at which it is invalid."""
     with pytest.raises(UsageError, match=said):
         form_of_file("f.json", text)
 
 
 def test_a_blank_form_has_no_answers_and_is_a_copy() -> None:
-    """Filling a blank does not fill the form it was made of."""
+    """Filling a blank copy does not change the form."""
     form = small_form()
     blank = form.blank()
     blank["Town"]["answer"] = "Ulm"
@@ -92,7 +94,7 @@ def test_a_blank_form_has_no_answers_and_is_a_copy() -> None:
 
 
 def test_answers_are_copied_label_by_label() -> None:
-    """An answer lands under its own labels; null and unknown labels change nothing."""
+    """An answer is copied to its own label; null and unknown labels change nothing."""
     content = small_form().blank()
     content["Town"]["answer"] = "Ulm"
     given = {

@@ -1,4 +1,4 @@
-"""The modules: protocol, fallbacks, and the flow from chunks to answers."""
+"""The modules of form filling: protocol, fallbacks, and the flow from chunks to answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.engine.simulate.forms.playing import (
 
 
 def offered(call: Call) -> list[dict[str, Any]]:
-    """What a schema lets the manager say."""
+    """The choices that a schema leaves to the manager."""
     schema = json.loads(call.sampling.json_schema or "")["properties"]
     names = ("next action", "chunk to work on")
     return [
@@ -41,7 +41,9 @@ def offered(call: Call) -> list[dict[str, Any]]:
 
 
 def test_dummies_fill_a_form_without_any_model() -> None:
-    """With every module a dummy only the user is asked; the fallbacks ask field by field and copy the answers."""
+    """With every module replaced by its fallback only the user is called; fields are asked one by one and answers
+    copied.
+    """
     script = Script({"user": answer_by_label})
     found = result(script)
     assert {call.module for call in script.asked} == {"user"}
@@ -50,14 +52,16 @@ def test_dummies_fill_a_form_without_any_model() -> None:
 
 
 def test_a_question_of_a_dummy_lists_the_options() -> None:
-    """The label of the first open field, with its options where it has some."""
+    """The fallback question is the label of the first open field, with its options if it has any."""
     found = result(Script({"user": answer_by_label}))
     questions = [line["Assistant"] for line in found["dialogue"] if "Assistant" in line]
     assert questions == ["First", "Town", "Colour Your Options are : ['red', 'blue']"]
 
 
 def test_a_bad_reply_is_asked_for_once_more_and_then_replaced() -> None:
-    """The second call says what is wanted and is warmer; after it the fallback holds, and the run goes on."""
+    """After an invalid reply a second call at a higher temperature repeats the requirement; after another invalid one
+    the fallback is used.
+    """
     script = Script({"user": answer_by_label, "question_generation": "Who are you?"})
     found = result(script, dummies=all_but("question_generation"), form=town_only())
     first, second = script.of("question_generation")
@@ -71,7 +75,7 @@ def test_a_bad_reply_is_asked_for_once_more_and_then_replaced() -> None:
 
 
 def test_a_second_reply_that_is_good_counts() -> None:
-    """The fallback is not taken where the second call helps."""
+    """A valid second reply is used instead of the fallback."""
     replies = ["none", as_reply({"question": "Town, please?", "fields": ["Town"]})]
     script = Script({"user": as_reply({"answer": "Ulm"}), "question_generation": replies})
     found = result(script, dummies=all_but("question_generation"), form=town_only())
@@ -81,7 +85,7 @@ def test_a_second_reply_that_is_good_counts() -> None:
 
 @pytest.mark.parametrize("module", [one.name for one in MODULES])
 def test_no_bad_reply_ends_a_run(module: str) -> None:
-    """Whatever one module says, the run comes to its end, and the conversation is there."""
+    """Whatever one module replies, the run ends normally with a conversation."""
     for reply in ("", "{}", '{"next action": "dance"}', '{"question": 3, "fields": {}}', "[]"):
         script = Script({"user": answer_by_label, module: reply})
         over = played(script, dummies=all_but(module))
@@ -90,7 +94,7 @@ def test_no_bad_reply_ends_a_run(module: str) -> None:
 
 
 def test_a_silent_user_is_taken_to_say_nothing() -> None:
-    """Where the user's reply cannot be read twice, the answer is a blank."""
+    """Where the user's reply is invalid twice, the answer is empty."""
     found = result(Script({"user": "what?"}), form=town_only(), turns_per_field=1)
     assert found["dialogue"] == [{"Assistant": "Town"}, {"User": " "}]
     assert (found["ended"], found["fallbacks"]["user"]) == ("stop", 1)
@@ -100,7 +104,7 @@ def test_a_silent_user_is_taken_to_say_nothing() -> None:
 
 
 def test_labels_are_grouped_in_batches_and_names_told_apart() -> None:
-    """Each batch is grouped alone; a name that two batches give is numbered."""
+    """Each batch of labels is grouped by itself; a name that two batches use gets a number."""
     form = read_form("many", "", {f"L{number}": leaf() for number in range(10)})
     script = Script({"user": as_reply({"answer": "x"})})
     found = result(script, form=form, grouping_size=7)
@@ -112,7 +116,7 @@ def test_labels_are_grouped_in_batches_and_names_told_apart() -> None:
 
 
 def test_a_grouping_may_name_summaries_and_leave_labels_out() -> None:
-    """A summary stands for its label; a label in no group is never asked for and is told."""
+    """A summary stands for its label; a label in no group is never asked for, and the result lists it."""
     groups = as_reply({"All": ["the town", "Name"]})
     summaries = {"Town": "the town", "Name": "the name"}
 
@@ -130,7 +134,7 @@ def test_a_grouping_may_name_summaries_and_leave_labels_out() -> None:
 
 
 def test_what_is_no_field_at_the_top_is_in_no_chunk() -> None:
-    """A remark on the form and a place for a signature are not asked for."""
+    """A remark on the form and a place for a signature are in no chunk."""
     form = read_form("signed", "", {"info": "Write.", "Signature": None, "Town": leaf()})
     found = result(Script({"user": as_reply({"answer": "Ulm"})}), form=form)
     assert [*found["chunks"]["Group 1"]["fields"]] == ["Town"]
@@ -138,7 +142,7 @@ def test_what_is_no_field_at_the_top_is_in_no_chunk() -> None:
 
 
 def test_a_grouping_of_unknown_labels_is_refused() -> None:
-    """One entry that is neither label nor summary, and the fallback groups."""
+    """A grouping with an entry that is neither label nor summary is replaced by the fallback."""
     script = Script(
         {"user": answer_by_label, "question_grouping": as_reply({"All": ["Name", "Pet"]})}
     )
@@ -147,7 +151,9 @@ def test_a_grouping_of_unknown_labels_is_refused() -> None:
 
 
 def test_an_unknown_chunk_ends_the_run() -> None:
-    """A manager that names a chunk that is none ends the run, as in the source; before any chunks it forms them."""
+    """A manager that names an unknown chunk ends the run, as in the source; before there are chunks it has them
+    formed.
+    """
     script = Script(
         {
             "user": answer_by_label,
@@ -161,7 +167,7 @@ def test_an_unknown_chunk_ends_the_run() -> None:
 
 
 def test_a_schema_offers_the_manager_what_its_prompt_allows() -> None:
-    """First to form chunks, then the open ones by name, and at last only to stop."""
+    """The manager's schema allows first to form chunks, then the open chunks by name, at last only to stop."""
     script = Script(
         {"user": answer_by_label, "Dialogue Manager": lambda call: as_reply(offered(call)[0])}
     )
@@ -174,7 +180,9 @@ def test_a_schema_offers_the_manager_what_its_prompt_allows() -> None:
 
 
 def test_no_chunk_takes_the_turns_of_all() -> None:
-    """A filler asks no more often in one go than its chunk has fields; then the chunk worked on least is offered."""
+    """A filler asks at most as many questions at a time as its chunk has fields; then the least worked chunk
+    comes next.
+    """
     form = read_form("two", "", {"Town": leaf(), "Land": leaf()})
     script = Script(
         {
@@ -190,7 +198,9 @@ def test_no_chunk_takes_the_turns_of_all() -> None:
 
 
 def test_a_chunk_that_is_answered_counts_as_validated_for_the_manager() -> None:
-    """The manager does not know the fillers' words; a filler that stops before validating is not called again."""
+    """An answered chunk is done for the manager; its filler is not called again although it stopped before
+    validating.
+    """
     script = Script(
         {
             "user": as_reply({"answer": "Ulm"}),
@@ -207,7 +217,7 @@ def test_a_chunk_that_is_answered_counts_as_validated_for_the_manager() -> None:
 
 
 def test_last_actions_are_newest_first_and_six() -> None:
-    """A state shows the six last actions only."""
+    """A prompt lists the six last actions, newest first."""
     script = Script({"user": as_reply({"answer": ""})})
     found = result(script, form=town_only(), turns_per_field=9)
     assert found["chunks"]["Group 1"]["last action"] == ["question_generation", "stop"] * 3
@@ -224,7 +234,7 @@ def test_a_field_without_required_parts_is_answered_with_its_chunk() -> None:
 
 
 def test_a_section_with_some_answers_is_partially_answered_and_stays_open() -> None:
-    """Of two required parts one is filled: the field is asked for again, with what is known."""
+    """A section with one of two required parts filled stays open and is asked for again, with the known answers."""
     form = read_form("two", "", {"Name": {"First": leaf(), "Last": leaf()}})
     script = Script({"user": [as_reply({"answer": "Anna"}), as_reply({"answer": "Berg"})]})
     found = result(script, form=form)
@@ -236,7 +246,7 @@ def test_a_section_with_some_answers_is_partially_answered_and_stays_open() -> N
 
 
 def test_follow_ups_and_repetitions_lengthen_the_dialogue_until_information_is_taken() -> None:
-    """Each is another question with an answer; the extractor sees the whole dialogue."""
+    """Follow-ups and repeated questions add turns; the extractor gets the whole dialogue."""
     script = Script(
         {
             "user": [as_reply({"answer": text}) for text in ("What?", "Here.", "Ulm")],
@@ -260,7 +270,7 @@ def test_follow_ups_and_repetitions_lengthen_the_dialogue_until_information_is_t
 
 
 def test_a_repeated_question_survives_its_fallback() -> None:
-    """Where the module fails, the question is put once more under the key that is read."""
+    """Where the repetition fails, the fallback repeats the question."""
     script = Script(
         {
             "user": [as_reply({"answer": "What?"}), as_reply({"answer": "Ulm"})],
@@ -278,7 +288,7 @@ def test_a_repeated_question_survives_its_fallback() -> None:
 
 
 def test_follow_ups_on_one_question_are_limited() -> None:
-    """A parser that is never content is not asked for ever."""
+    """A parser that always wants a follow-up is limited to a number of them."""
     script = Script(
         {
             "user": as_reply({"answer": ""}),
@@ -293,7 +303,7 @@ def test_follow_ups_on_one_question_are_limited() -> None:
 
 
 def test_the_validator_corrects_answers() -> None:
-    """What it returns replaces the answers; a section with a strange label is refused."""
+    """The validator's reply replaces the answers; a section with an unknown label is refused."""
     good = as_reply({"Town": {"answer": "Bern"}})
     bad = as_reply({"City": {"answer": "Bern"}})
     for reply, town in ((good, "Bern"), (bad, "Ulm")):
@@ -304,6 +314,6 @@ def test_the_validator_corrects_answers() -> None:
 
 
 def test_turns_end_a_run_that_gets_nowhere() -> None:
-    """A user who says nothing is asked as often as the rules allow."""
+    """A user who gives no answers is asked until the limit of turns."""
     found = result(Script({"user": as_reply({"answer": ""})}), turns_per_field=2)
     assert (found["ended"], found["turns"]) == ("turns", 2 * 5)

@@ -1,4 +1,4 @@
-"""Profiles: who is read from a file, and which of their facts a question brings to mind."""
+"""Profiles from a file, and which facts of a profile a question selects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ ANSWERS = {
 
 
 def test_facts_are_those_that_share_words_with_the_question() -> None:
-    """A fact is told with its labels but for numbers; the town is none of the question's business."""
+    """Selected are the facts whose labels share a word with the question, shown with their labels without the numbers
+    of items.
+    """
     assert facts_for("What is your mother's first name?", ANSWERS) == [
         "Mother / First Name: Ruth",
         "Mother / Middle Name: (none)",
@@ -28,12 +30,12 @@ def test_facts_are_those_that_share_words_with_the_question() -> None:
 
 
 def test_a_question_of_other_words_brings_the_first_facts() -> None:
-    """Where no label shares a word, nothing is held back."""
+    """A question that shares no word with any label selects the first facts."""
     assert len(facts_for("Tell me!", ANSWERS)) == len(ANSWERS)
 
 
 def test_facts_are_bounded_and_in_the_order_of_the_form() -> None:
-    """A question that touches everything brings no more than a model can read."""
+    """However many facts match, their number is bounded, and they are in the order of the form."""
     answers = known_profiles()[0].of_form("med")
     question = " ".join(known_form("med").content)
     facts = facts_for(question, answers)
@@ -45,7 +47,7 @@ def test_facts_are_bounded_and_in_the_order_of_the_form() -> None:
 
 
 def test_profiles_of_a_person_are_descriptions_with_or_without_answers() -> None:
-    """A text alone is somebody of whom nothing is known."""
+    """A profile may be a text alone, without answers."""
     text = json.dumps(["a smith", {"description": "a baker", "answers": {"f": {"A": {"B": "c"}}}}])
     smith, baker = profiles_of_file("people.json", text)
     assert (smith.description, smith.of_form("f")) == ("a smith", {})
@@ -65,6 +67,6 @@ def test_profiles_of_a_person_are_descriptions_with_or_without_answers() -> None
     ],
 )
 def test_what_is_no_profile_is_refused(text: str, said: str) -> None:
-    """What is wrong is said with the number of the profile."""
+    """An invalid profile is refused with its number."""
     with pytest.raises(UsageError, match=said):
         profiles_of_file("people.json", text)

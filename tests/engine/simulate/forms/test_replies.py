@@ -1,4 +1,4 @@
-"""Replies: which object a reply means, which section it may return, and what schemas ask for."""
+"""Parsing the JSON object of a reply, checking a returned section, and the schemas of replies."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from tests.engine.simulate.forms.playing import leaf, small_form
     ],
 )
 def test_the_last_whole_object_is_meant(reply: str, meant: str | None) -> None:
-    """Later objects win, inner ones do not count, and a line break within a text becomes a semicolon."""
+    """The last complete outermost object counts, and a line break within a text becomes a semicolon."""
     assert last_object(reply) == meant
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"a": }', '{"a":' * 5000 + "1" + "}" * 5000])
 def test_what_is_no_object_is_not_parsed(text: str) -> None:
-    """Other values, broken JSON and endless nesting are no reply."""
+    """Other values, broken JSON and very deep nesting are no object."""
     assert parsed(text) is None
 
 
@@ -61,12 +61,14 @@ def answered(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_section_comes_back_with_its_labels_and_kinds(given: Any, fits: bool) -> None:
-    """A label or a key that the form lacks, or a value of another kind, is refused; what is left out is not."""
+    """A section with an unknown label or key, or a value of another type, is refused; missing keys are allowed."""
     assert alike(given, small_form().blank()) is fits
 
 
 def test_a_section_schema_asks_for_answers_within_options() -> None:
-    """A field of options takes one of them or nothing, one of several a list, and an optional one the empty text."""
+    """The schema of a field with options allows one of them or nothing, of several a list; an optional field may be
+    empty.
+    """
     content = {
         "One": leaf(options=["a", "b"]),
         "Some": leaf(options=["a", "b"], type="multi-choice"),
@@ -87,7 +89,7 @@ def test_a_place_that_is_no_field_is_not_asked_for() -> None:
 
 
 def test_pairs_may_be_left_out_and_groups_may_have_any_name() -> None:
-    """Information is asked for under known keys, none of which must be there; groups hold known labels."""
+    """The schema of information has known keys, all optional; that of groups has any names with known labels."""
     assert "required" not in json.loads(pairs_schema(["a", "b"]))
     group = json.loads(groups_schema(["a", "b"], 5))["additionalProperties"]
     assert (group["items"], group["maxItems"]) == ({"enum": ["a", "b"]}, 5)

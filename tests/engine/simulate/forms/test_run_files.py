@@ -1,4 +1,4 @@
-"""Run files and tables: runs as their source stores them, and as its paper tells them."""
+"""Run files in the source's format, and tables as in its paper."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_of(over: Played, dummies: frozenset[str] = EVERY_DUMMY) -> dict[str, A
 
 
 def test_a_run_is_written_as_its_source_stores_one() -> None:
-    """The scores computed from the files alone are those of the run."""
+    """The scores computed from the written files equal those of the run."""
     over = played(Script({"user": USER}))
     files = files_of(over)
     result = over.ending.result
@@ -36,7 +36,7 @@ def test_a_run_is_written_as_its_source_stores_one() -> None:
 
 
 def test_a_transcript_says_what_was_asked() -> None:
-    """A reply stands with its prompt, a user's with the question, a fallback with the word that it was one."""
+    """A reply is written with its prompt, a user's reply with the question, a fallback marked as such."""
     dummies = EVERY_DUMMY - {"answer_parsing"}
     parse = as_reply({"next action": "information_extraction"})
     files = files_of(played(Script({"user": USER, "answer_parsing": parse}), dummies=dummies))
@@ -48,7 +48,7 @@ def test_a_transcript_says_what_was_asked() -> None:
 
 
 def test_a_baseline_has_no_states() -> None:
-    """Files that only modules have are not written for it."""
+    """The files of modules are not written for a baseline."""
     script = Script(
         {
             "user": USER,
@@ -68,7 +68,7 @@ def test_a_baseline_has_no_states() -> None:
 if (folder := original_folder("formfill")) is not None:
 
     def test_files_have_the_names_and_shapes_of_the_stored_ones() -> None:
-        """The same files, with the same keys at their tops and in their entries."""
+        """The files, their top-level keys and the keys of their entries are those of the stored runs."""
         assert folder is not None
         stored = folder / "result_store" / "gpt" / "disc" / "2"
         theirs = {path.name: json.loads(path.read_text("utf-8")) for path in stored.iterdir()}
@@ -96,7 +96,7 @@ def result(form: str, variant: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_table_has_means_by_form_and_variant_in_the_order_of_the_paper() -> None:
-    """Forms of a person come last; figures are means of the runs' figures."""
+    """Rows are in the paper's order, own forms last; figures are means over runs."""
     rows = table_of(
         [
             result("mine", "baseline"),
@@ -121,6 +121,6 @@ def test_a_table_has_means_by_form_and_variant_in_the_order_of_the_paper() -> No
 
 
 def test_a_form_without_optional_fields_has_no_share_of_them() -> None:
-    """There is no figure where there is nothing to count."""
+    """A share of optional fields is None where there are none."""
     (row,) = table_of([result("mine", "modular", optional=(0, 0))])
     assert row.optional is None

@@ -1,4 +1,4 @@
-"""Runs: who answers, what is drawn, and what lands."""
+"""Runs of form filling: the simulated user, the random draws, and the imported conversation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.engine.simulate.forms.playing import (
 
 
 def test_the_user_is_another_one_for_each_question() -> None:
-    """As in the source, profiles are drawn question by question, and nobody is right or wrong."""
+    """As in the source, a profile is drawn for each question, and correctness is not judged."""
     people = tuple(Profile(str(number), f"person {number}", {}) for number in range(10))
     script = Script({"user": as_reply({"answer": ""})})
     found = result(script, profiles=people, turns_per_field=4)
@@ -34,7 +34,9 @@ def test_the_user_is_another_one_for_each_question() -> None:
 
 
 def test_one_user_for_a_run_knows_the_answers_and_is_judged() -> None:
-    """The facts of the question stand in the prompt, the others do not, and what was filled is compared."""
+    """A fixed profile's matching facts are in the prompt and no others; the filled form is compared with its
+    answers.
+    """
     known = {"Name": {"First": "Anna", "Middle": ""}, "Town": "Ulm", "Colour": "blue", "Remark": ""}
     anna = Profile("anna", "a weaver", {"small": known})
     script = Script({"user": answer_by_label})
@@ -46,7 +48,7 @@ def test_one_user_for_a_run_knows_the_answers_and_is_judged() -> None:
 
 
 def test_runs_take_the_profiles_in_turn() -> None:
-    """The second run is the second person's."""
+    """The second run uses the second profile."""
     people = tuple(Profile(name, name, {"small": {"Town": name}}) for name in ("ada", "bo"))
     names = [
         result(Script({"user": answer_by_label}), profiles=people, profile="run", run=run)[
@@ -58,7 +60,7 @@ def test_runs_take_the_profiles_in_turn() -> None:
 
 
 def test_a_person_is_asked_the_question_and_taken_at_their_word() -> None:
-    """The call holds the question alone, without a schema, and the reply is the answer."""
+    """The call to a person has the question alone, without a schema, and the reply is the answer."""
     script = Script({"user": "Ulm"})
     over = played(script, form=town_only(), person=True)
     (call,) = script.asked
@@ -71,7 +73,7 @@ def test_a_person_is_asked_the_question_and_taken_at_their_word() -> None:
 
 
 def test_a_run_is_a_function_of_its_replies() -> None:
-    """Played again with the same replies, every call is the same, seeds included."""
+    """With the same replies every call of a run is the same, seeds included."""
     people = tuple(Profile(str(number), f"person {number}", {}) for number in range(10))
     asked = []
     for _ in range(2):
@@ -92,7 +94,9 @@ def test_runs_differ_in_what_is_drawn() -> None:
 
 
 def test_the_conversation_lands_with_its_scores_as_truth() -> None:
-    """Questions are the assistant's, answers the user's; scores, profile and form are in the truth alone."""
+    """In the imported conversation questions are the assistant's and answers the user's; scores, profile and form are
+    in the truth only.
+    """
     ending = played(Script({"user": answer_by_label})).ending
     record = ending.record
     assert record is not None
@@ -104,7 +108,9 @@ def test_the_conversation_lands_with_its_scores_as_truth() -> None:
 
 
 def test_known_forms_are_filled_by_dummies_too() -> None:
-    """A user who says `x` to everything completes each form of Hakimov et al. but for its options, in bounded time."""
+    """Fallbacks and a user who answers `x` to everything complete each form of Hakimov et al. but for its options, in
+    bounded time.
+    """
     for name in ("ss5", "epa", "med", "inv"):
         form = known_form(name)
         found = result(Script({"user": as_reply({"answer": "x"})}), form=form)

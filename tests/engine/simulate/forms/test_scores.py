@@ -1,4 +1,4 @@
-"""Scores: the counts of the source's script and the figures of its paper."""
+"""Scores of form filling: the counts of the source's script and the figures of its paper."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ def test_figures_follow_the_formulas_of_the_paper() -> None:
 
 
 def test_few_turns_cannot_make_a_run_more_than_efficient() -> None:
-    """Efficiency is 1 from two fields a turn on."""
+    """Efficiency is at most 1, from two fields a turn on."""
     assert of((4, 4), (0, 0), turns=1, reps=0).efficiency == 1
 
 
 def test_nothing_filled_scores_nothing() -> None:
-    """The harmonic mean with 0 is 0 and no fault."""
+    """The score is 0 where nothing was filled."""
     assert of((0, 3), (0, 1), turns=5, reps=0).score == 0
 
 
 def test_a_kind_without_fields_does_not_count() -> None:
-    """A form with required fields only can be filled fully."""
+    """A form without optional fields can reach full success."""
     assert of((3, 3), (0, 0), turns=1, reps=0).success == 1
 
 
 def test_counts_come_from_form_dialogue_and_transcript() -> None:
-    """An empty text fills nothing; a repetition is letter for letter; an answer succeeds by what follows parsing."""
+    """An empty text counts as unfilled; a repetition is an identical question; an answer is successful by the action
+    after parsing.
+    """
     content = small_form().blank()
     content["Town"]["answer"], content["Remark"]["answer"] = "Ulm", ""
     content["Colour"]["answer"] = ["red"]
@@ -73,7 +75,7 @@ if (runs := original_folder("formfill")) is not None and (known := shared_file("
 
     @pytest.mark.parametrize("stored", ["gpt/disc/2", "sheep_duck/epa/102"])
     def test_stored_runs_score_as_their_source_says(stored: str) -> None:
-        """The files of a run give the counts and figures that stand with its conversation."""
+        """The stored files of a run give the counts and figures stored with its conversation."""
         assert runs is not None
 
         def read(name: str) -> Any:
@@ -91,7 +93,7 @@ if (runs := original_folder("formfill")) is not None and (known := shared_file("
         assert _figures(scores) == (truth["success"], truth["efficiency"], truth["reward"])
 
     def test_figures_of_all_stored_runs_are_those_of_their_counts() -> None:
-        """Success, efficiency and score of the 84 dialogues come out to the last of four digits."""
+        """Success, efficiency and score of the 84 stored dialogues are computed from their counts to four digits."""
         wrong = [
             name
             for name, truth in TRUTH.items()
