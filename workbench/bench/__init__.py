@@ -1,4 +1,4 @@
-"""What `workbench bench` measures: ratios within one run, so that they mean the same on every machine."""
+"""The measurements of `workbench bench`: ratios within one run, so that they mean the same on every machine."""
 
 from workbench.bench.runner import PARTS, run
 

@@ -1,7 +1,7 @@
 """The baseline of the import: `json.loads` and `executemany` into the same tables and index, and nothing else.
 
-No detection, no checks, no duplicates, no leak guard, no progress, one transaction. This SQL is outside the store
-because the store is measured against it; no other part of the program uses it.
+It has no format detection, checks, duplicates, leak guard or progress, and one transaction. This SQL is outside the store
+because the store is compared with it; no other part of the program uses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast boundaries are scored beside bare decoding and beside one prompt per boundary."""
+"""Measures the speed of scoring boundaries, compared with plain decoding and with one prompt per boundary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of the bench: sample conversations, as logs to score and as a file to import."""
+"""Sample conversations for the bench, as logs to score and as a file to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time and memory of clustering, compared with plain scikit-learn on the same vectors."""
+"""Measures time and memory of clustering, compared with plain scikit-learn on the same vectors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One task on many vectors, timed: `python -m workbench.bench.goals_times TASK FOLDER ROWS` prints JSON.
 
-A process of its own for each task, so that the memory is that of the task and of nothing else.
+Each task has its own process, so that the measured memory is that of the task alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Speed of the import, compared with the simplest program that fills the same tables."""
+"""Measures the speed of the import, compared with the simplest program that fills the same tables."""
 
 from __future__ import annotations
 

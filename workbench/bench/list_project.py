@@ -1,4 +1,4 @@
-"""A project of any size to measure the list on: many different conversations with scores, verdicts and tags."""
+"""Creates a project of any size for the bench of the list: different conversations with scores, verdicts and tags."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The list of one project, timed in a process of its own: `python -m workbench.bench.list_times PROJECT` prints JSON.
+"""Measures the list of one project: `python -m workbench.bench.list_times PROJECT` prints JSON.
 
-A process of its own, so that the memory is that of what a screen asks of the store and of nothing else.
+It has its own process, so that the measured memory is that of the queries of a screen alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Speed of the list on a project of many conversations."""
+"""Measures the speed of the list in a project with many conversations."""
 
 from __future__ import annotations
 

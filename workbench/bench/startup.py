@@ -1,4 +1,4 @@
-"""How long the program takes to start: its help, its import, its first frame."""
+"""Measures how long the program takes to start: its help, its import, its first frame."""
 
 from __future__ import annotations
 

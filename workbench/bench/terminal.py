@@ -1,4 +1,4 @@
-"""Runs a program on a pseudo-terminal: reads what it writes, types keys, measures time from the outside."""
+"""Runs a program on a pseudo-terminal: types keys, reads its output, and measures the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures the speed of training beside a plain loop, in a process of its own that imports the libraries."""
+"""Measures the speed of training, compared with a plain loop, in a process of its own that imports the libraries."""
 
 from __future__ import annotations
 

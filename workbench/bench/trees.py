@@ -1,4 +1,4 @@
-"""How fast response trees grow beside a prompt for each branch and beside one sequence at a time."""
+"""Measures the speed of growing response trees, compared with one prompt per branch and with one sequence at a time."""
 
 from __future__ import annotations
 
