@@ -1,7 +1,7 @@
 """The baseline of the import: `json.loads` and `executemany` into the same tables and index, and nothing else.
 
-It has no format detection, checks, duplicates, leak guard or progress, and one transaction. This SQL is outside the store
-because the store is compared with it; no other part of the program uses it.
+It has no format detection, checks, duplicates, leak guard or progress, and one transaction. This SQL is outside the
+store because the store is compared with it; no other part of the program uses it.
 """
 
 from __future__ import annotations
