@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from engine.run_directory.events import RunDirectory, read_events
-from engine.services.training import adapter_in_use, service
+from engine.services.training import adapter_in_use, runs
 from engine.services.training.process import has_process
 from engine.services.training.request import DEFAULTS, TYPED, TrainingRequest, read_request
 from engine.services.training.run_files import all_runs, manifest_summary
-from engine.services.training.service import TrainingRuns
+from engine.services.training.runs import TrainingRuns
 from engine.store.project import Project
 from screens.training.run_form import HELD_OUT
 from tests.engine.services.training.training_project import (
@@ -33,7 +33,7 @@ from workbench.commands.train import start_options
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations; trainers that write events only, tokens that are not counted."""
-    monkeypatch.setattr(service, "Trainers", fake_trainers)
+    monkeypatch.setattr(runs, "Trainers", fake_trainers)
     with talks_without_counting(tmp_path / "p.wb", monkeypatch) as path:
         yield path
 

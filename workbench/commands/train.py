@@ -28,7 +28,7 @@ from engine.services.training.request import (
     read_request,
     read_settings,
 )
-from engine.services.training.service import TrainingRuns
+from engine.services.training.runs import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line

@@ -16,11 +16,11 @@ from engine.model.interface import LoadOptions
 from engine.run_directory.config import WORDS, TrainConfig
 from engine.services.training import presets, run_files
 from engine.services.training.base import Base, Machine, base_for, this_machine
-from engine.services.training.history import RunHistory
 from engine.services.training.presets import Preset
 from engine.services.training.records import TrainingEstimate
 from engine.services.training.request import SETTINGS, TrainingRequest
 from engine.services.training.run_files import DataPlan, free_name, machine_name, manifest_summary
+from engine.services.training.runs import TrainingRuns
 from engine.store import conversations
 from engine.store.project import Project
 from engine.store.sql import snapshot
@@ -91,7 +91,7 @@ class TrainingPlanner:
         self,
         project: Project,
         catalog: Catalog,
-        histories: Callable[[], Sequence[RunHistory]],
+        runs: TrainingRuns,
         *,
         machine: Callable[[], Machine] = this_machine,
         count: TokenCounter | None = None,
@@ -99,11 +99,11 @@ class TrainingPlanner:
         """Reads nothing yet.
 
         Args:
-            histories: Returns the runs of the project, from which speed and tokens per character are taken.
+            runs: The runs of the project, from which speed and tokens per character are taken.
             machine: The machine that runs train on.
             count: Counts tokens; by a model process where None.
         """
-        self._project, self._catalog, self._histories = project, catalog, histories
+        self._project, self._catalog, self._runs = project, catalog, runs
         self._machine, self._count = machine, count or count_tokens
         self._surveys: dict[tuple[bytes, bool], _Survey] = {}
         self._per_char: dict[Path, float] = {}
@@ -191,7 +191,7 @@ class TrainingPlanner:
     ) -> tuple[float | None, bool]:
         """Tokens a second, None where not known, and whether they were measured by a run on this machine."""
         here = machine_name()
-        for history in self._histories():
+        for history in self._runs.histories():
             known = history.config
             if known is None or manifest_summary(history.run).get("machine") != here:
                 continue
@@ -211,7 +211,7 @@ class TrainingPlanner:
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
         """Returns the tokens per character: from an earlier run on this base, else counted on a sample of `train`, else
         assumed."""
-        for history in self._histories():
+        for history in self._runs.histories():
             chars = manifest_summary(history.run).get("chars", {}).get("train")
             config, tokens = history.config, history.tokens()
             whole = manifest_summary(history.run).get("contaminate") == 0

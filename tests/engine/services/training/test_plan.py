@@ -1,4 +1,4 @@
-"""From a request to a plan: settings, counts, and where the figures of the estimate come from."""
+"""The plan of a training run: settings, counts, and the sources of the estimate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from engine.services.training.plan import TrainingPlanner
 from engine.services.training.presets import GIB
 from engine.services.training.request import TrainingRequest
 from engine.services.training.run_files import create_run
-from engine.services.training.service import TrainingRuns, TrainingService
+from engine.services.training.runs import TrainingRuns
+from engine.services.training.service import TrainingService
 from engine.store.project import Project
 from tests.engine.services.training.training_project import fill_with_talks
 from tests.engine.store.support import fill, talk
@@ -37,13 +38,13 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture
 def counted() -> list[Path]:
-    """The bases whose tokens were counted."""
+    """Records the bases whose tokens are counted."""
     return []
 
 
 @pytest.fixture
 def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPlanner:
-    """A planner on a machine without a GPU, for which a token has four characters."""
+    """A planner for a machine without a GPU and a tokeniser of four characters a token."""
 
     def count(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
         counted.append(path)
@@ -52,7 +53,7 @@ def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPl
     return TrainingPlanner(
         project,
         Catalog(tmp_path / "data", tmp_path / "cache"),
-        TrainingRuns(Path(project.path)).histories,
+        TrainingRuns(Path(project.path)),
         machine=lambda: CPU,
         count=count,
     )
@@ -60,7 +61,7 @@ def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPl
 
 class TestCounts:
     def test_sides_tokens_and_steps(self, planner: TrainingPlanner) -> None:
-        """The estimate counts what will be trained on, its tokens, and the steps that these settings make of it."""
+        """The estimate has the conversations to train on, their tokens, and the steps that follow from the settings."""
         plan = planner.plan(TrainingRequest(settings=(("epochs", "2"), ("batch", "4"))))
         found = plan.estimate
 
@@ -70,13 +71,13 @@ class TestCounts:
         assert found.tokens == pytest.approx(chars / 4, rel=0.02)
 
     def test_a_filter_and_a_limit(self, planner: TrainingPlanner) -> None:
-        """Only what the filter matches is counted, and no more than the limit is trained on."""
+        """Only conversations that the filter matches are counted, and at most the limit is trained on."""
         found = planner.plan(TrainingRequest(parse_filter('name:"talk/1"'), limit=3)).estimate
 
         assert (found.matched, found.train) == (11, 3)
 
     def test_what_cannot_be_used_is_said(self, project: Project, planner: TrainingPlanner) -> None:
-        """Conversations without an answer, twins and logs that are too long are told apart from the rest."""
+        """Conversations without an answer, duplicates and too long logs are counted apart from the rest."""
         fill(
             project, [talk("alone", "Anybody?"), talk("long", "Go.", "word " * 4000, "On.", "Ok.")]
         )
@@ -88,7 +89,7 @@ class TestCounts:
     def test_of_many_conversations_some_are_read(
         self, planner: TrainingPlanner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """An estimate over more conversations than it reads says so; a plan to begin with reads them all."""
+        """An estimate from a sample of many conversations says so; a plan for a run reads all."""
         monkeypatch.setattr(planning, "SURVEYED", 10)
         rough, exact = (planner.plan(TrainingRequest(), whole=whole) for whole in (False, True))
 
@@ -101,7 +102,7 @@ class TestCounts:
     def test_new_conversations_are_counted(
         self, project: Project, planner: TrainingPlanner
     ) -> None:
-        """What was read is kept, but not beyond a change of the data."""
+        """Conversations that were imported since an earlier plan are counted."""
         before = planner.plan(TrainingRequest()).estimate.matched
         fill(project, [talk("new", "Hello there.", "Hello.", "Bye.", "Bye.")], label="b.jsonl")
 
@@ -110,7 +111,7 @@ class TestCounts:
 
 class TestFigures:
     def test_nothing_was_measured(self, planner: TrainingPlanner, counted: list[Path]) -> None:
-        """Without an earlier run and without a tuned model nobody knows how long it takes; tokens are counted once."""
+        """Without an earlier run and a tuned model the time is unknown; tokens are counted once."""
         found = [planner.plan(TrainingRequest(name=name)).estimate for name in ("a", "b")]
 
         assert [(one.seconds, one.measured) for one in found] == [(None, False)] * 2
@@ -119,7 +120,7 @@ class TestFigures:
     def test_earlier_runs_tell_speed_and_tokens(
         self, project: Project, planner: TrainingPlanner, counted: list[Path]
     ) -> None:
-        """A run on this machine with the same base and recipe tells how fast it goes; one from elsewhere does not."""
+        """The speed comes from earlier runs on this machine with the same base and recipe, not from other machines."""
         plan = planner.plan(TrainingRequest(name="first"))
         run = create_run(project, plan.name, plan.config, plan.data)
         chars = json.loads(run.manifest.read_text())["chars"]["train"]
@@ -142,11 +143,11 @@ class TestFigures:
         assert not planner.plan(TrainingRequest(name="third")).estimate.measured
 
     def test_a_machine_with_too_little_memory(self, project: Project, tmp_path: Path) -> None:
-        """Where the memory does not suffice the estimate says so and which setting to lower."""
+        """Where the memory does not suffice, the estimate says so and names the setting to lower."""
         planner = TrainingPlanner(
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
-            list,
+            TrainingRuns(Path(project.path)),
             machine=lambda: Machine("CPU", GIB),
             count=lambda path, logs: [2000 for _ in logs],
         )
@@ -156,11 +157,11 @@ class TestFigures:
         assert "Lower max_tokens" in found.advice
 
     def test_a_base_from_a_file_stays_whole(self, project: Project, tmp_path: Path) -> None:
-        """Four bits are for folders of weights only, so no preset chooses them for a GGUF file."""
+        """Four-bit weights need a folder of weights, so no preset chooses them for a GGUF file."""
         planner = TrainingPlanner(
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
-            list,
+            TrainingRuns(Path(project.path)),
             machine=lambda: Machine("a GPU", GIB),
             count=lambda path, logs: [8000 for _ in logs],
         )
@@ -202,7 +203,7 @@ class TestRequests:
         assert plan.estimate.memory
 
     def test_every_choice_has_its_help(self, project: Project, tmp_path: Path) -> None:
-        """Each recipe, preset, base and setting to choose from has a sentence that says what it is."""
+        """Each recipe, preset, base and setting has a sentence that explains it."""
         choices = TrainingService(project, Catalog(tmp_path / "data", tmp_path / "cache")).choices()
 
         assert [recipe.name for recipe in choices.recipes] == ["boundary", "paper", "no-end-tag"]
