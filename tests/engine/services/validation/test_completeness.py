@@ -313,7 +313,9 @@ class TestHeldOut:
         assert "12 conversations held out by star-1" in asked(capsys, path)[1]
 
     def test_several_runs(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Then one is named, or all conversations are tested but those that an adapter in the table was trained on."""
+        """With several runs one has to be named; else all conversations are used that no adapter of the table was
+        trained on.
+        """
         training_run(path, "one", range(1, 13), range(13, 25))
         training_run(path, "two", range(9, 21), range(1, 9), "paper")
         with Project.open(path) as project:
@@ -327,7 +329,7 @@ class TestHeldOut:
         assert "8 conversations are left out" in asked(capsys, path, "--run", "one")[2]
 
     def test_for_the_screen(self, path: Path) -> None:
-        """The table that the training screen shows is the same."""
+        """The training screen shows the same table."""
         training_run(path, "one", range(1, 13))
         with Workspace(path, read_only=True) as workspace:
             table = workspace.services().validation.truncation_test("one")
@@ -337,7 +339,7 @@ class TestHeldOut:
 
 class TestTruth:
     def test_beside_the_cuts(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Low values where the reward is 0 have an area of 1 against it; truth changes nothing else."""
+        """The area under the curve against the reward is added; the truth changes nothing else."""
         path = tmp_path / "t.wb"
         with Project.open(path, create=True) as project:
             told = [record(key, truth={"reward": float(key > 6)}) for key in range(1, COUNT + 1)]
@@ -356,7 +358,7 @@ class TestTruth:
 
 class TestNothingToTell:
     def test_nothing_is_scored(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """It names the command that scores."""
+        """Without scores the error names the command that scores."""
         with Project.open(tmp_path / "p.wb", create=True) as project:
             fill(project, [record(1)])
         code, _, told = asked(capsys, tmp_path / "p.wb")
@@ -365,14 +367,14 @@ class TestNothingToTell:
         assert "run complete PROJECT" in told
 
     def test_no_such_scores(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """It says what is missing and the command with the mode and the adapter."""
+        """For a mode or adapter without scores the error names the command that makes them."""
         code, _, told = asked(capsys, path, "--mode", "tuned", "--adapter", "x")
         assert code == 2
         assert "no scores of mode tuned and adapter x" in told
         assert "run complete PROJECT --mode tuned --adapter x" in told
 
     def test_none_of_those_held_out(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Scores that cover nothing of what is asked for are no empty table."""
+        """Scores that cover none of the conversations are an error, not an empty table."""
         training_run(path, "one", [100])
         code, _, told = asked(capsys, path)
         assert code == 2
@@ -389,13 +391,13 @@ class TestNothingToTell:
     def test_mistakes(
         self, path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
     ) -> None:
-        """An unknown run, an option of the other metric, a filter that is none."""
+        """An unknown run, an option of another metric and an invalid filter are errors."""
         code, _, told = asked(capsys, path, *words)
         assert code == 2
         assert said in told
 
     def test_a_run_that_does_not_say(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A run directory made by hand may lack what it held out."""
+        """A run directory without a list of held-out conversations is an error."""
         training_run(path, "one", [])
         code, _, told = asked(capsys, path)
         assert code == 2

@@ -1,4 +1,4 @@
-"""Labelling users, and guessing who they are, with replies that are given beforehand."""
+"""Labelling users and predicting their profiles, with scripted replies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GUESS = GuessingScenario(
 
 
 def played(scenario: Scenario, replies: Sequence[Any]) -> tuple[dict[str, Any], list[Call]]:
-    """The result of a play that gets these replies, and what was asked."""
+    """The result of a play with these replies, and the calls."""
     left = iter(replies)
 
     def say(calls: Sequence[Call]) -> list[Completion]:
@@ -60,7 +60,7 @@ def one_of(schema: str, at: int = 0) -> dict[str, Label]:
 
 class TestLabels:
     def test_three_runs_of_each_schema(self) -> None:
-        """As the data set keeps them: the runs by number, and the vote."""
+        """Labels are stored as in the data set: the runs by number, and the vote."""
         first, second = one_of("strategy_V3"), one_of("strategy_V3", 1)
         reading = replace(READING, schemas=("strategy_V3",))
         result, calls = played(reading, [first, second, second])
@@ -72,7 +72,7 @@ class TestLabels:
         assert {call.role for call in calls} == {"judge"}
 
     def test_replies_cannot_be_anything_else(self) -> None:
-        """Every call carries the schema of its labels, and the conversation in front of it."""
+        """Every call has the schema of its labels and the conversation."""
         replies = [one_of(schema) for schema in SCHEMAS for _ in range(RUNS)]
         _, calls = played(READING, replies)
         assert [call.module for call in calls] == [name for name in SCHEMAS for _ in range(RUNS)]
@@ -89,7 +89,9 @@ class TestLabels:
         "bad", ["", "no", '{"order": "Depth"}', '{"order": "x", "feedback": "Both"}']
     )
     def test_bad_replies(self, bad: str) -> None:
-        """A run is asked again once; a run without labels does not vote, and without any run there is no label."""
+        """An invalid reply is asked for once more; a run without labels does not vote, and without any run there is no
+        label.
+        """
         reading = replace(READING, schemas=("strategy_V2",))
         good = one_of("strategy_V2")
         result, _ = played(reading, [bad, good, bad, bad, good])
@@ -98,7 +100,7 @@ class TestLabels:
         assert result["labels"]["strategy_V2"] == {"final": {}}
 
     def test_what_is_shown(self) -> None:
-        """Both sides, answers by their beginnings, and nothing that is neither."""
+        """The prompt shows both sides, of answers the beginning, and no other messages."""
         shown = dialogue(TURNS)
         assert shown.startswith("USER: 我想学做菜\n\nASSISTANT: aaa")
         assert shown.endswith("a [...]\n\nUSER: Thanks! And then?")
@@ -120,13 +122,15 @@ class TestLabels:
     ],
 )
 def test_votes(labels: list[Label], voted: Label | None) -> None:
-    """The majority of words, else the first; the rounded mean of grades, or the middle one where they lie far apart."""
+    """The vote is the majority of words, else the first; of grades the rounded mean, or the median where they lie far
+    apart.
+    """
     assert vote(labels) == voted
 
 
 class TestGuesses:
     def test_one_and_many(self) -> None:
-        """A field with one answer gets one, the others a list of those that there are."""
+        """A field with one answer gets one value, the others a list of the given ones."""
         result, calls = played(GUESS, [{"answer": "Male"}, {"answers": ["calm", "shy"]}])
         assert result == {
             "conversation": 7,
@@ -135,7 +139,7 @@ class TestGuesses:
         assert all("I like fish" in call.messages[1].content for call in calls)
 
     def test_bad_replies(self) -> None:
-        """After two tries nothing is guessed, which counts as wrong and stops nobody."""
+        """After two invalid replies there is no prediction, which counts as wrong, and the run continues."""
         bad = [{"answer": "Robot"}, "?", {"answers": ["calm", "mad"]}, {"answers": "calm"}]
         result, _ = played(GUESS, bad)
         assert result["guessed"] == {"Gender": [], "Personality": []}

@@ -1,4 +1,4 @@
-"""The people and situations that come with the program."""
+"""The profiles and situations of the program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from engine.simulate.recsim.people import FIELDS, TASKS, profiles, situations, v
 
 
 def test_profiles() -> None:
-    """A dozen, each with nine numbered lines in both languages and an answer of the closed vocabulary in each field."""
+    """There are twelve profiles, each with nine numbered lines in both languages and a value of the vocabulary in each
+    field.
+    """
     assert [one.id for one in profiles()] == list(range(12))
     for one in profiles():
         for language, names in (("en", list(FIELDS)), ("zh", list(FIELDS.values()))):

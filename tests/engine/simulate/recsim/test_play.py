@@ -1,4 +1,4 @@
-"""The simulator with replies that are given beforehand."""
+"""The simulator of users with profiles, with scripted replies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def meeting(setting: Setting = SETTING, task: str = "preparing gifts") -> RecSim
 
 
 def played(scenario: Scenario, answer: Answer) -> tuple[Ending, list[Call]]:
-    """The ending of a play and everything that was asked."""
+    """The end of a play and its calls."""
 
     def say(calls: Sequence[Call]) -> list[Completion]:
         return [Completion(answer(call), "end") for call in calls]
@@ -41,7 +41,7 @@ def played(scenario: Scenario, answer: Answer) -> tuple[Ending, list[Call]]:
 
 
 def leaves_after(turns: int) -> Answer:
-    """A user who says goodbye when the assistant has answered so often, and an assistant who counts."""
+    """A user who says goodbye after this many answers, and an assistant who numbers its answers."""
 
     def answer(call: Call) -> str:
         said = sum(message.speaker == "assistant" for message in call.messages)
@@ -54,7 +54,9 @@ def leaves_after(turns: int) -> Answer:
 
 class TestTurns:
     def test_the_farewell_ends_it_and_is_cut_off(self) -> None:
-        """The history begins with the user, alternates, and ends with the last answer."""
+        """The user's farewell ends the play and is left out: the history begins with the user, alternates, and ends
+        with the last answer.
+        """
         ending, _ = played(meeting(), leaves_after(2))
         assert ending.record is not None
         assert [one["content"] for one in ending.record["history"]] == [
@@ -64,7 +66,7 @@ class TestTurns:
         assert ending.record["complete"] is True
 
     def test_the_turns_run_out(self) -> None:
-        """After ten answers it is over, and then it is not complete."""
+        """A play ends after ten answers, and is not complete then."""
         ending, calls = played(meeting(), leaves_after(99))
         assert ending.record is not None
         assert len(ending.record["history"]) == 2 * MAX_TURNS
@@ -72,7 +74,7 @@ class TestTurns:
         assert len(calls) == 2 * MAX_TURNS + 1
 
     def test_a_farewell_at_the_limit(self) -> None:
-        """Whoever says goodbye after the last answer has ended it."""
+        """A farewell after the last allowed answer makes the play complete."""
         ending, _ = played(meeting(replace(SETTING, max_turns=2)), leaves_after(2))
         assert (ending.result["ended"], ending.result["turns"]) == ("goodbye", 2)
 
@@ -87,13 +89,15 @@ class TestTurns:
         ],
     )
     def test_farewells(self, reply: str, ends: bool) -> None:
-        """Thanks and goodbye together, in either language and any case."""
+        """A farewell has thanks and goodbye together, in either language and any case."""
         assert says_goodbye(reply) is ends
 
 
 class TestWhatIsSeen:
     def test_the_closing_line_is_for_the_user_only(self) -> None:
-        """It follows every answer that the user sees; the assistant sees none of it, nor of the profile."""
+        """The closing line follows every answer that the user model sees; the assistant sees neither it nor the
+        profile.
+        """
         _, calls = played(meeting(), leaves_after(3))
         for call in calls:
             text = "\n".join(message.content for message in call.messages)
@@ -107,14 +111,14 @@ class TestWhatIsSeen:
                 assert call.messages[0].speaker == "user"
 
     def test_the_adviser(self) -> None:
-        """In one task only the assistant is told what it is."""
+        """In one task only the system message tells the assistant its role."""
         for task in TASKS:
             _, calls = played(meeting(task=task), leaves_after(1))
             first = next(call for call in calls if call.role == "assistant")
             assert (first.messages[0].speaker == "system") is (task == "new travel planning")
 
     def test_chinese(self) -> None:
-        """In Chinese everything that is said to the models is, and the record says so."""
+        """In Chinese all prompts are Chinese, and the record says so."""
         ending, calls = played(meeting(replace(SETTING, language="zh")), leaves_after(1))
         assert "配送公司创始人" in calls[0].messages[0].content
         assert calls[0].messages[1].content == "你好！今天有什么可以帮你的？"
@@ -128,7 +132,7 @@ class TestWhatIsSeen:
 
 class TestBadReplies:
     def test_silence(self) -> None:
-        """A model that says nothing is asked again, hotter, and then something is said for it."""
+        """An empty reply is asked for again at a higher temperature; after that a fixed text stands in for it."""
         ending, calls = played(
             meeting(replace(SETTING, max_turns=1)),
             lambda call: "" if call.role == "assistant" else "hi",
@@ -142,7 +146,9 @@ class TestBadReplies:
 
     @pytest.mark.parametrize("reply", [" want tea.", "I want tea."], ids=["goes on", "anew"])
     def test_the_first_wish_is_begun(self, reply: str) -> None:
-        """The user's first word is given, so that no model returns the greeting; whoever answers anew is understood."""
+        """The user's first word is given, so that no model returns the greeting; a reply that starts anew is
+        accepted.
+        """
         ending, calls = played(
             meeting(), lambda call: reply if call.opening else "Thank you, goodbye."
         )
@@ -151,14 +157,16 @@ class TestBadReplies:
         assert [call.opening for call in calls] == ["I", "", ""]
 
     def test_a_first_wish_that_is_none(self) -> None:
-        """The given word alone is no wish: the situation is told in its place."""
+        """Where the reply is only the given word, the situation's text is used instead."""
         ending, _ = played(meeting(replace(SETTING, max_turns=1)), lambda call: " ")
         assert ending.record is not None
         assert ending.record["history"][0]["content"] == situations()[4].text["en"]
         assert ending.result["stand_ins"] == 3
 
     def test_leaving_at_once(self) -> None:
-        """A user who begins with the farewell says what the situation is instead, so that no conversation is empty."""
+        """Where the user begins with a farewell, the situation's text is used instead, so that no conversation
+        is empty.
+        """
         ending, _ = played(meeting(), lambda call: "Thank you, goodbye.")
         assert ending.record is not None
         assert ending.record["history"][0]["content"] == situations()[4].text["en"]
@@ -167,7 +175,7 @@ class TestBadReplies:
 
 class TestRecord:
     def test_the_reader_takes_it(self) -> None:
-        """As a conversation of the data set, its annotations as truth and nothing else."""
+        """The import reads a play as a conversation of the data set, with its annotations as truth."""
         ending, _ = played(meeting(replace(SETTING, asks=True)), leaves_after(2))
         assert ending.record is not None
         assert recognise(ending.record) is not None
@@ -184,7 +192,7 @@ class TestRecord:
         assert [row.turns for row in by_turns([(2, truth)])] == [2]
 
     def test_questions_afterwards(self) -> None:
-        """Both sides are asked in their own conversation, and the history stays as it was."""
+        """Both sides are asked afterwards in their own conversation, and the history is unchanged."""
         ending, calls = played(meeting(replace(SETTING, asks=True)), leaves_after(2))
         assert ending.record is not None
         assert [one["to"] for one in ending.record["questions"]] == ["user", "assistant"]
@@ -195,7 +203,9 @@ class TestRecord:
 
 class TestMeetings:
     def test_every_pair_before_any_again(self) -> None:
-        """As many as are asked for, with keys of their own; a pair comes again only when all have been."""
+        """A plan has as many plays as asked for, each with its own key; a pair of profile and situation is repeated
+        only after all pairs.
+        """
         pairs = len(profiles()) * 2
         found = recsim_scenarios(SETTING, TASKS[:2], pairs + 3, profiles(), situations())
         assert len({one.key for one in found}) == len(found) == 2 * (pairs + 3)
@@ -205,7 +215,7 @@ class TestMeetings:
         assert [one.run for one in found[pairs : pairs + 3]] == [1, 1, 1]
 
     def test_the_seed_decides(self) -> None:
-        """The same seed draws the same people, another one others."""
+        """The same seed draws the same profiles, another seed others."""
         keys = [
             [
                 one.key
@@ -218,6 +228,6 @@ class TestMeetings:
         assert keys[0] == keys[1] != keys[2]
 
     def test_a_task_without_situations(self) -> None:
-        """Is refused by name."""
+        """A task without situations is refused by name."""
         with pytest.raises(ValueError, match="gardening"):
             recsim_scenarios(SETTING, ["gardening"], 1, profiles(), situations())

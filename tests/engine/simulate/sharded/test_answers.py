@@ -1,4 +1,4 @@
-"""What is taken out of a reply as its answer stands in it word for word."""
+"""Extracted answers occur in the reply word for word."""
 
 from __future__ import annotations
 
@@ -30,31 +30,33 @@ class TestLocated:
         ],
     )
     def test_spans(self, answer: str, found: str | None) -> None:
-        """Start and end name all between them; both must be there, in that order."""
+        """An answer of start and end is all text between them; both must occur, in that order."""
         assert located(answer, SQL, spans=True) == found
 
     def test_ellipsis_counts_only_where_spans_do(self) -> None:
-        """A copied answer with an ellipsis is refused where the answer must be copied whole."""
+        """An ellipsis in a copied answer is refused where the task does not allow start and end."""
         assert located("SELECT [...] 4;", SQL, spans=False) is None
 
     def test_ellipsis_that_stands_there_is_text(self) -> None:
-        """An answer that occurs with its dots is taken as it is."""
+        """An answer that occurs with its dots is used as it is."""
         assert located("a ... b", "x a ... b y b", spans=True) == "a ... b"
 
     def test_end_may_not_overlap_the_start(self) -> None:
-        """The end is looked for after the start."""
+        """The end is searched for after the start."""
         assert located("town [...] own", "in town", spans=True) is None
 
     @given(st.text(), st.text(), st.booleans())
     def test_whatever_is_found_is_in_the_reply(self, answer: str, reply: str, spans: bool) -> None:
-        """Nothing that the reply does not say becomes an answer."""
+        """Every extracted answer is a part of the reply."""
         found = located(answer, reply, spans=spans)
         assert found is None or (found and found in reply)
 
 
 class TestTries:
     def test_three_tries_with_rising_temperature(self) -> None:
-        """An answer that is not in the reply is asked for again, twice, each time with another seed and warmer."""
+        """An answer that does not occur in the reply is asked for up to twice more, with another seed and a higher
+        temperature.
+        """
         speakers = Speakers(
             {"assistant": ["She has 8."], "extract": [{"answer": "9"}, "cut {", {"answer": "8"}]}
         )
@@ -65,14 +67,14 @@ class TestTries:
         assert len({call.seed for call in calls}) == 3
 
     def test_after_three_the_answer_is_empty(self) -> None:
-        """Three useless replies make an empty answer, which is scored as any other."""
+        """After three invalid extractions the answer is empty and scored as such."""
         speakers = Speakers({"assistant": ["She has 8."], "extract": [{"answer": 8}] * 3})
         ending = played(scenario("full"), speakers)
         assert ending.record is not None
         assert ending.record["trace"][-1]["content"]["exact_answer"] == ""
 
     def test_spans_are_cut_out(self) -> None:
-        """A task of start and end gets all between them."""
+        """A task with start and end gets all text between them."""
         speakers = Speakers({"assistant": ["so 8 8 ok"], "extract": [{"answer": "8 [...] 8"}]})
         ending = played(scenario("full", PlainTask(extraction="prefix_suffix")), speakers)
         assert ending.record is not None

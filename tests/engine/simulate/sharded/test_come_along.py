@@ -1,4 +1,4 @@
-"""The instructions that come along can be solved: a right answer scores 1, a wrong one does not."""
+"""The shipped instructions can be solved: a right answer scores 1, a wrong one does not."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def right(one: Instruction) -> str:
 
 
 class Solver:
-    """An assistant with one reply, a user who says the shards in order, and a judge who takes it for an answer."""
+    """Models of a play: an assistant with one reply, a user who gives the shards in order, a judge who accepts it as an
+    answer.
+    """
 
     def __init__(self, one: Instruction, reply: str) -> None:
         self._one, self._reply, self._insights = one, reply, 0
@@ -105,7 +107,7 @@ class Solver:
 
 
 def result(one: Instruction, condition: Condition, reply: str) -> Any:
-    """What comes of a play with that reply."""
+    """The result of a play with that reply."""
     play = ShardedScenario(Case(setting(), one, task_for(one, TEXTS), condition, 0)).play()
     say = Solver(one, reply)
     try:
@@ -118,7 +120,7 @@ def result(one: Instruction, condition: Condition, reply: str) -> Any:
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.task_id)
 def test_full_is_solved_by_the_right_answer_alone(one: Instruction) -> None:
-    """The gold answer, in the words of a reply, scores 1; another reply does not."""
+    """In FULL the gold answer in a sentence scores 1; another reply does not."""
     assert result(one, "full", right(one))["score"] == 1
     assert result(one, "full", "I would say 123456.")["score"] < 1
 

@@ -1,4 +1,4 @@
-"""What code of a model cannot do: every test runs it for real, in the confinement of this system."""
+"""What code of a model cannot do: every test runs it in the real sandbox of this system."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USUAL = Limits()
 
 
 def run(body: str, *arguments: Any, limits: Limits = USUAL) -> Outcome:
-    """Runs the body of a function of `arguments`."""
+    """Runs a function with this body and parameter `arguments`."""
     return run_function(
         f"def f(*arguments):\n{indent(dedent(body), '    ')}", "f", arguments, limits
     )
@@ -50,17 +50,17 @@ class TestRunning:
         ],
     )
     def test_what_it_raises_is_its_outcome(self, body: str, error: str) -> None:
-        """Any exception, leaving the program too, and a result that is no JSON."""
+        """Any exception, an exit, and a result that is no JSON are outcomes, not errors of the caller."""
         outcome = run(body)
         assert outcome.ended == "raised"
         assert error in outcome.error
 
     def test_source_that_is_no_python_is_an_error_of_its_own(self) -> None:
-        """Source that does not compile raises in the process that runs it."""
+        """Invalid source is a compile error, raised in the calling process."""
         assert "SyntaxError" in run_function("def f(:", "f", []).error
 
     def test_what_it_prints_goes_nowhere(self, capfd: pytest.CaptureFixture[str]) -> None:
-        """Output does not reach this program's, nor disturbs the result."""
+        """Printed output neither reaches this program's nor disturbs the result."""
         body = """
             import os, sys
             print("loud" * 1000); print("loud", file=sys.stderr); os.write(1, b"loud")
@@ -70,7 +70,7 @@ class TestRunning:
         assert capfd.readouterr() == ("", "")
 
     def test_the_standard_library_is_there_and_nothing_else(self) -> None:
-        """Modules of Python can be imported after the confinement, installed packages cannot."""
+        """The standard library can be imported, installed packages cannot."""
         body = """
             import bisect, collections, datetime, decimal, functools, hashlib, heapq, itertools, json, math, random, re
             import statistics, string, typing
@@ -80,7 +80,7 @@ class TestRunning:
         assert "ModuleNotFoundError" in run("import numpy").error
 
     def test_nothing_of_this_process_is_seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The environment is empty but for the locale that Python sets, and the folder is an empty one."""
+        """The environment is empty but for Python's locale, and the working folder is an empty one."""
         monkeypatch.setenv("SECRET_TOKEN", "x")
         body = "import os\nreturn [sorted(os.environ), os.listdir(), os.getcwd()]"
         names, files, folder = run(body).value
@@ -91,7 +91,7 @@ class TestRunning:
 
 class TestNetwork:
     def test_it_cannot_connect(self) -> None:
-        """A listener on this machine hears nothing; the attempt is refused by the system, not by chance."""
+        """A connection to a listener on this machine is refused by the system."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(0.2)
             port = server.getsockname()[1]
@@ -102,12 +102,12 @@ class TestNetwork:
 
     @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"])
     def test_it_makes_no_socket_of_any_family(self, family: str) -> None:
-        """Sockets are refused, those in the file system too."""
+        """Sockets of every family are refused, Unix sockets too."""
         body = f"import socket\nreturn socket.socket(socket.{family}, socket.SOCK_DGRAM).fileno()"
         assert "PermissionError" in run(body).error
 
     def test_native_calls_are_refused_as_well(self) -> None:
-        """The refusal is the kernel's, so that going round Python's modules does not help."""
+        """The kernel refuses system calls, so a call through ctypes is refused too."""
         body = """
             import ctypes
             libc = ctypes.CDLL(None, use_errno=True)
@@ -139,7 +139,7 @@ class TestFiles:
         ],
     )
     def test_it_changes_no_file_anywhere(self, attempt: str, tmp_path: Path) -> None:
-        """Writing, making, renaming, removing, changing modes and times: refused outside its folder and in it."""
+        """Writing, creating, renaming, removing and changing modes or times of files is refused everywhere."""
         file = tmp_path / "kept"
         file.write_text("as it was")
         before = file.stat()
@@ -153,7 +153,7 @@ class TestFiles:
         assert [one.name for one in tmp_path.iterdir()] == ["kept"]
 
     def test_what_it_can_read_is_what_is_said(self, tmp_path: Path) -> None:
-        """Where the statement says that only libraries are read, a file of this user is not."""
+        """Where the statement says that only libraries can be read, a file of this user cannot be."""
         file = tmp_path / "private"
         file.write_text("secret")
         outcome = run("return open(arguments[0]).read()", str(file))
@@ -165,7 +165,7 @@ class TestFiles:
 
 class TestLimits:
     def test_a_loop_without_end_is_killed(self) -> None:
-        """At its limit of processor time, also if it ignores the signal that says so."""
+        """A loop is killed at its limit of processor time, also if it ignores the signal."""
         brief = Limits(seconds=1)
         assert run("while True: pass", limits=brief).ended == "limit"
         stubborn = """
@@ -176,14 +176,14 @@ class TestLimits:
         assert run(stubborn, limits=brief).ended in ("limit", "died")
 
     def test_waiting_without_end_is_killed(self) -> None:
-        """Sleeping uses no processor, so the clock ends it."""
+        """A sleeping process is killed after its limit of wall time."""
         assert run("import time\ntime.sleep(3600)", limits=Limits(seconds=0.3)).ended == "limit"
 
     @pytest.mark.parametrize(
         "body", ["return len([0] * 10**10)", "kept = []\nwhile True: kept.append(bytearray(10**6))"]
     )
     def test_a_huge_allocation_ends_with_it(self, body: str) -> None:
-        """Memory is refused to it, and to nobody else."""
+        """A huge allocation fails in the process and affects no other."""
         outcome = run(body, limits=Limits(memory_bytes=200 * 2**20))
         assert outcome.ended in ("raised", "died")
         assert outcome.ended == "died" or "MemoryError" in outcome.error
@@ -212,7 +212,7 @@ class TestLimits:
         assert run("return 'x' * 10**6", limits=Limits(result_bytes=10_000)).ended == "died"
 
     def test_recursion_without_end_is_its_own_affair(self) -> None:
-        """A stack that runs over ends that process only."""
+        """A stack overflow ends the sandboxed process only."""
         body = """
             import sys
             sys.setrecursionlimit(10**6)
@@ -222,7 +222,7 @@ class TestLimits:
         assert run(body, limits=Limits(seconds=1)).ended != "returned"
 
     def test_limits_cannot_be_raised_and_nobody_signalled(self) -> None:
-        """Neither its limits nor other processes are in its hands."""
+        """The process can neither raise its limits nor signal other processes."""
         assert (
             "Error"
             in run("import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))").error
@@ -232,7 +232,7 @@ class TestLimits:
 
 class TestRefusal:
     def test_this_system_is_tried_once_and_described(self) -> None:
-        """The statement names what is confined; it is made by trying."""
+        """The statement of what is confined is made by trying it on this system, once."""
         assert "without network, writing, processes and threads" in require_confinement()
 
     def test_on_an_unknown_system_nothing_is_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ class TestRefusal:
             run("return 1")
 
     def test_an_unknown_machine_runs_nothing(self, tmp_path: Path) -> None:
-        """The child itself refuses a machine whose system calls it does not know."""
+        """The child process refuses a machine whose system calls it does not know."""
         child = Path(confined.__file__).with_name("confined_child.py")
         script = (
             "import runpy, platform; platform.machine = lambda: 'vax';"
@@ -264,7 +264,7 @@ class TestRefusal:
         assert "value" not in done.stdout
 
     def test_runs_side_by_side_do_not_meet(self) -> None:
-        """Several threads may run code at once."""
+        """Several threads may run code at the same time."""
         found: dict[int, Any] = {}
 
         def one(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Instructions are read in the published format and refused with a reason."""
+"""Instructions in the published format, and the reasons why one is refused."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ONE: dict[str, Any] = {
 class TestReading:
     @pytest.mark.parametrize("list_", [True, False])
     def test_list_and_lines_are_the_same(self, list_: bool) -> None:
-        """A JSON list and one object a line give the same instructions."""
+        """A JSON list and JSON Lines give the same instructions."""
         other = {**ONE, "task_id": "B"}
         text = json.dumps([ONE, other]) if list_ else f"{json.dumps(ONE)}\n\n{json.dumps(other)}\n"
         assert [one.record() for one in read_instructions(text)] == [ONE, other]
 
     def test_one_object_over_many_lines(self) -> None:
-        """A file of one object, laid out over lines, is one instruction."""
+        """A file with one object over several lines is one instruction."""
         assert len(read_instructions(json.dumps(ONE, indent=1))) == 1
 
     def test_text_of_a_shard_has_two_names(self) -> None:
@@ -35,7 +35,7 @@ class TestReading:
         assert as_instruction(named).shards[0].text == "how many?"
 
     def test_other_keys_are_kept(self) -> None:
-        """Keys of the task and of its shards are there to read."""
+        """Keys of the task and of its shards are kept."""
         one = as_instruction({**ONE, "shards": [{"shard_id": 0, "shard": "", "doc_idxs": [3]}]})
         assert one.shards[0].extra == {"doc_idxs": [3]}
         assert one.text("question") == "How many are two?"
@@ -57,7 +57,7 @@ class TestRefusing:
         ],
     )
     def test_reason_names_the_place(self, changes: dict[str, Any], reason: str) -> None:
-        """What is wrong is said with the instruction, and the shard, that it is wrong in."""
+        """The error names the instruction and the shard in which something is wrong."""
         with pytest.raises(BadInstruction) as refused:
             read_instructions(json.dumps([ONE, {**ONE, "task_id": "B", **changes}]))
         assert reason in str(refused.value)
@@ -70,16 +70,16 @@ class TestRefusing:
 
     @pytest.mark.parametrize("text", ["", "[]", " \n"])
     def test_nothing_is_refused(self, text: str) -> None:
-        """A file without instructions is an error, not a run of nothing."""
+        """A file without instructions is an error."""
         with pytest.raises(BadInstruction, match="no instruction"):
             read_instructions(text)
 
     def test_ids_are_different(self) -> None:
-        """Two instructions of one id would overwrite each other's results."""
+        """Two instructions with one id are refused, because their results would overwrite each other."""
         with pytest.raises(BadInstruction, match=r"sharded-A/1"):
             read_instructions(json.dumps([ONE, ONE]))
 
     def test_missing_key_of_a_task(self) -> None:
-        """A key that a task needs is asked for by name."""
+        """A missing key of a task is an error that names it."""
         with pytest.raises(BadInstruction, match="`answer` must be text, it is missing"):
             as_instruction(ONE).text("answer")

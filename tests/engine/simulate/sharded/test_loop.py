@@ -1,4 +1,4 @@
-"""The SHARDED loop and the other conditions, with replies that are written down."""
+"""The SHARDED loop and the other conditions, with scripted replies."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TestSharded:
         assert (ending.record["score"], ending.record["is_correct"]) == (None, None)
 
     def test_turn_may_reveal_nothing_but_not_for_ever(self) -> None:
-        """After two turns in a row that reveal nothing, the user is no longer offered to reveal nothing."""
+        """After two turns in a row without a shard, the user model can no longer choose to reveal none."""
         speakers = Speakers(
             {
                 "assistant": ["?"] * 5,
@@ -120,7 +120,7 @@ class TestSharded:
         assert offered == [[2, 3, -1], [2, 3, -1], [2, 3], [3, -1]]
 
     def test_useless_user_says_the_next_shard_as_it_is(self) -> None:
-        """Two unusable replies of the user's model are replaced by the next shard, word for word, and counted."""
+        """Two invalid replies of the user model are replaced by the next shard, word for word, and counted."""
         speakers = Speakers(
             {
                 "assistant": ["?"] * 3,
@@ -137,7 +137,7 @@ class TestSharded:
         assert ending.result["stand_ins"] == 2
 
     def test_models_see_messages_only(self) -> None:
-        """No model is told scores, categories or the gold answer; the assistant sees no shard before it is revealed."""
+        """No prompt has scores, categories or the gold answer; the assistant sees no shard before it is revealed."""
         speakers = Speakers(
             {
                 "assistant": ["7", "7", "7"],
@@ -156,7 +156,7 @@ class TestSharded:
             assert all("Ada has twice" not in message.content for message in call.messages)
 
     def test_silence_is_missing(self) -> None:
-        """An empty reply is of the category `missing`; nobody is asked."""
+        """An empty reply has the category `missing` without a call of the judge."""
         speakers = Speakers(
             {
                 "assistant": ["", " \n", "8"],
@@ -181,7 +181,7 @@ class TestOtherConditions:
         ],
     )
     def test_one_turn_says_everything(self, condition: Condition, text: str) -> None:
-        """FULL and CONCAT are one user turn; every reply is scored, whatever it is."""
+        """FULL and CONCAT are one user turn; the reply is scored, whatever it is."""
         speakers = Speakers({"assistant": ["I do not know"], "extract": [{"answer": "x"}] * 3})
         ending = played(scenario(condition), speakers)
         assert trace_of(ending) == [
@@ -207,7 +207,7 @@ class TestOtherConditions:
         assert {"".join(sorted(text)) for text in orders} == {"".join(sorted(orders[0]))}
 
     def test_recap_begins_as_sharded_does(self) -> None:
-        """RECAP asks first what SHARDED asks, call by call, then says everything once more and is scored by that."""
+        """RECAP makes the calls of SHARDED, then repeats everything in one more turn and is scored by its reply."""
 
         def speakers() -> Speakers:
             return Speakers(
@@ -241,7 +241,7 @@ class TestOtherConditions:
         assert ending.record["conv_id"] != source.record["conv_id"]
 
     def test_snowball_repeats_what_was_said(self) -> None:
-        """From the second turn on the user says every earlier turn again before the new one."""
+        """From the second turn on the user repeats every earlier turn before the new one."""
         speakers = Speakers(
             {
                 "assistant": ["?"] * 3,
@@ -287,7 +287,7 @@ class TestKindsOfTask:
         assert scores == [0.0, 0.0, 1.0]
 
     def test_own_rule_of_extraction(self) -> None:
-        """A task with a rule of its own asks no model for the answer."""
+        """A task with an extraction rule of its own calls no model for the answer."""
         speakers = Speakers({"assistant": ["I say 8"]})
         assert (
             played(scenario("full", PlainTask(extraction="task_specific")), speakers).result[

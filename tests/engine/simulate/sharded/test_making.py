@@ -1,4 +1,4 @@
-"""Shards are proposed from a full instruction, lose nothing unseen, and wait for a person."""
+"""Shards are proposed from a full instruction, omit nothing silently, and wait for a person's approval."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bound(instruction: Instruction) -> PlainTask:
 
 
 def made(replies: Mapping[str, list[Any]], checks: int = 0) -> tuple[Draft, Speakers]:
-    """The draft that comes of replies, and what was asked."""
+    """The draft made from these replies, and the calls."""
     speakers = Speakers(replies)
     ending = played(MakingScenario(setting(), SOURCE, TEXT, bound, checks), speakers)
     assert ending.record is None
@@ -38,7 +38,7 @@ def made(replies: Mapping[str, list[Any]], checks: int = 0) -> tuple[Draft, Spea
 
 
 def good() -> dict[str, list[Any]]:
-    """Replies of a model that does as it is told."""
+    """Replies of a model that follows every prompt."""
     return {
         "segment": [
             {
@@ -64,7 +64,7 @@ def good() -> dict[str, list[Any]]:
 class TestPieces:
     @given(st.lists(st.sampled_from(TEXT.split()), max_size=6), st.randoms())
     def test_together_they_hold_every_word(self, excerpts: list[str], chance: Any) -> None:
-        """Whatever excerpts are named, the pieces are in order, apart, and leave out no word."""
+        """Whatever excerpts are given, the pieces are in order, disjoint, and contain every word."""
         pieces = placed(excerpts, TEXT)
         if pieces is None:
             return
@@ -75,11 +75,11 @@ class TestPieces:
 
     @pytest.mark.parametrize("excerpt", ["Mia buys 4 pens", "mia buys", "pens. The books"])
     def test_changed_words_are_refused(self, excerpt: str) -> None:
-        """An excerpt that is not in the text, letter for letter, makes no pieces."""
+        """An excerpt that does not occur in the text letter for letter is refused."""
         assert placed([excerpt], TEXT) is None
 
     def test_white_space_may_differ(self) -> None:
-        """A copied line break is a space to the text."""
+        """Line breaks and spaces in an excerpt are equal."""
         assert placed(["Mia\n buys  3 pens"], TEXT) is not None
 
     def test_same_words_are_different_places(self) -> None:
@@ -89,7 +89,9 @@ class TestPieces:
         assert placed(["Add two."] * 3, text) is None
 
     def test_sentences_else_clauses(self) -> None:
-        """A text is cut at its sentences; one sentence at its clauses; abbreviations of money are no ends."""
+        """A text is split into sentences, a single sentence into clauses; abbreviations and amounts do not end a
+        sentence.
+        """
         assert [piece.of(TEXT) for piece in by_sentences(TEXT)] == [
             "Mia buys 3 pens for $2 each.",
             "The book costs $7.",
@@ -98,7 +100,7 @@ class TestPieces:
         assert len(by_sentences("List the towns, sort them by size and show 3.5 rows")) == 3
 
     def test_lost_numbers_and_names(self) -> None:
-        """Numbers and names that no shard says are named, in the order of the text."""
+        """Numbers and names that are in no shard are listed in the order of the text."""
         text = "Mia pays $3.50 to Bo and 1,200 to Eve Marsh."
         assert lost(text, ["She pays $3.50", "bo gets it"]) == ["1,200", "Eve", "Marsh"]
         assert lost(text, [text]) == []
@@ -115,13 +117,13 @@ class TestPieces:
         ],
     )
     def test_words_of_other_pieces(self, shard: str, fine: bool) -> None:
-        """A shard has the numbers of its piece and no others, and nothing of a reply's form."""
+        """A shard has the numbers of its piece and of no other, and no formatting of the reply."""
         assert says_no_other(shard, "for $2 each") is fine
 
 
 class TestProposing:
     def test_all_goes_well(self) -> None:
-        """Pieces, order, words and coverage are the model's."""
+        """With valid replies pieces, order, wording and coverage are the model's."""
         draft, _ = made(good())
         assert [(one.text, one.piece.of(TEXT), one.by) for one in draft.candidates] == [
             ("How much does Mia pay?", "How much does she pay?", "model"),
@@ -137,7 +139,7 @@ class TestProposing:
         )
 
     def test_useless_replies_leave_the_sentences(self) -> None:
-        """Without one usable reply the sentences are the shards, the question first, in their own words."""
+        """With invalid replies only, the shards are the sentences in their own words, the question first."""
         draft, speakers = made(
             {
                 "segment": ["{", {"segments": ["not there"]}],
@@ -156,7 +158,7 @@ class TestProposing:
         assert len(speakers.asked) == 12
 
     def test_question_opens(self) -> None:
-        """An order that does not begin with the question is refused; the question then stands first by rule."""
+        """An order that does not begin with the question is refused; a rule then puts the question first."""
         orders = [{"first": 1, "others": [2, 3, 4]}, {"first": 2, "others": [1, 3, 4]}]
         wording = [{"shard": text} for text in ("Mia buys 3.", "for $2", "It costs $7.")]
         draft, speakers = made({**good(), "order": orders, "rephrase": wording})
@@ -165,12 +167,12 @@ class TestProposing:
         assert len(speakers.of("order")) == 2
 
     def test_missing_piece_is_told(self) -> None:
-        """What the model finds missing is kept for the person."""
+        """What the model finds missing is stored for the person."""
         draft, _ = made({**good(), "coverage": [{"coverage": "the price of the book"}]})
         assert draft.missing == "the price of the book"
 
     def test_check_compares_full_and_concat(self) -> None:
-        """FULL and CONCAT are played; CONCAT far below FULL speaks against the shards."""
+        """The check plays FULL and CONCAT; a CONCAT far below FULL is a warning about the shards."""
         replies: dict[str, list[Any]] = {
             "assistant": ["13", "13", "7", "13"],
             "extract": [{"answer": text} for text in ("13", "13", "7", "13")],
@@ -189,24 +191,24 @@ class TestProposing:
         ],
     )
     def test_full_text(self, record: dict[str, Any], text: str) -> None:
-        """The full instruction stands where the task has it."""
+        """The full instruction is found in the field of its task."""
         assert full_text(record, "Line 1") == text
 
     def test_documents_cannot_be_cut_up(self) -> None:
-        """Tasks whose shards are documents have no text to cut; the reason is said."""
+        """Tasks whose shards are documents are refused with the reason."""
         with pytest.raises(BadInstruction, match="parts of their documents"):
             full_text({"task_id": "a", "task": "summary"}, "Line 1")
 
 
 class TestDeciding:
     def test_draft_survives_its_file(self) -> None:
-        """A draft is read back from its record as it was, and the record is an instruction."""
+        """A draft is the same after it was written and read, and its record is a valid instruction."""
         draft, _ = made(good())
         assert as_draft(draft.record()) == draft
         assert as_instruction(draft.record()).text("answer") == SOURCE["answer"]
 
     def test_only_what_a_person_approved_is_approved(self) -> None:
-        """Proposed, approved and rejected are told apart; instructions from elsewhere count as approved."""
+        """Drafts are proposed, approved or rejected; instructions from elsewhere count as approved."""
         draft, _ = made(good())
         assert state_of(draft.instruction()) == "approved"
         states = [
@@ -216,7 +218,7 @@ class TestDeciding:
         assert states == ["proposed", "approved", "rejected"]
 
     def test_change_opens_the_decision_again(self) -> None:
-        """After an edit the shards are proposed anew, in the person's words, and coverage is unknown again."""
+        """An edited draft is proposed again, with the person's wording and unknown coverage."""
         draft = made(good())[0].decided("approved").edited(3, "Mia buys three pens.")
         assert draft.state == "proposed"
         assert draft.missing is None
@@ -224,7 +226,7 @@ class TestDeciding:
         assert [one.by for one in draft.candidates] == ["model", "model", "person", "model"]
 
     def test_moving_and_leaving_out(self) -> None:
-        """A shard moves within the list and no further; shards are numbered by their order in the file."""
+        """A shard moves within the list only; shards are numbered by their order in the file."""
         draft, _ = made(good())
         moved = draft.moved(3, -9).without(2)
         assert [one.text for one in moved.instruction().shards] == [

@@ -1,4 +1,4 @@
-"""The record of a play is a log in the published format, and is read as one."""
+"""The record of a play is a log in the published format, and is imported as one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ EACH: dict[Condition, Mapping[str, list[Any]]] = {
 
 
 def made(condition: Condition) -> dict[str, Any]:
-    """The record of a play under a condition; the replies are the same each time."""
+    """The record of a play under a condition, always with the same replies."""
     speakers = Speakers({module: list(replies) for module, replies in EACH[condition].items()})
     ending = played(scenario(condition, texts=TEXTS), speakers)
     assert ending.record is not None
@@ -60,7 +60,7 @@ def made(condition: Condition) -> dict[str, Any]:
 
 
 def shape(record: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
-    """What is what, and which fields it has: the record, then each item of the trace."""
+    """Types and fields: of the record, then of each item of its trace."""
     yield f"record of {record['conv_type']}", frozenset(record)
     for item in record["trace"]:
         content = item["content"]
@@ -80,7 +80,7 @@ def test_golden() -> None:
 
 @pytest.mark.parametrize("condition", EACH)
 def test_read_as_log(condition: Condition) -> None:
-    """The import reads a record without loss: messages as said, notes and scores as truth, of which none is said."""
+    """The import keeps everything: messages as messages, notes and scores as truth."""
     record = made(condition)
     found = parse_made(record, "sharded_logs", "fallback")
     assert not isinstance(found, Rejected)
@@ -96,7 +96,7 @@ def test_read_as_log(condition: Condition) -> None:
 
 
 def test_same_replies_make_the_same_record() -> None:
-    """A play is a function of its replies: it is remade from them alone, and too few of them are an error."""
+    """A play is determined by its replies: it can be rebuilt from them, and too few are an error."""
     speakers = Speakers({module: list(replies) for module, replies in REPLIES.items()})
     said: list[Completion] = []
 
@@ -126,6 +126,6 @@ def test_fields_are_the_published_ones(path: Path) -> None:
 
 @pytest.mark.parametrize("path", INSTRUCTIONS, ids=lambda path: path.name)
 def test_published_instructions_are_read(path: Path) -> None:
-    """The published instructions are read, and written as they were."""
+    """The published instructions are read, and written unchanged."""
     text = path.read_text("utf-8")
     assert [one.record() for one in read_instructions(text)] == json.loads(text)

@@ -1,4 +1,4 @@
-"""Tasks bound to small instructions, and what an answer to them is worth."""
+"""Tasks bound to small instructions, and the score of an answer to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bound(
 def scored(
     task: Task, answer: str, judge: Callable[[Call], Any] | None = None
 ) -> tuple[Evaluation, list[Call]]:
-    """What an answer is worth, and what was asked of the judge on the way."""
+    """The score of an answer, and the calls of the judge."""
     asked: list[Call] = []
     evaluating = task.evaluate(answer)
     try:
@@ -46,5 +46,5 @@ def scored(
 
 
 def score(task: Task, answer: str) -> float:
-    """The score of an answer on which nobody is asked."""
+    """The score of an answer for which no model is called."""
     return scored(task, answer)[0].score

@@ -1,4 +1,6 @@
-"""Calls are read from text, never run, and compared as the function-calling leaderboard compares them."""
+"""Function calls in a reply: parsed as text, never executed, compared as the function-calling leaderboard
+compares them.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ literals = st.recursive(
 class TestReading:
     @given(st.dictionaries(st.sampled_from(["a", "b_1", "city"]), literals, min_size=1))
     def test_python_literals_are_read_as_they_are_written(self, arguments: dict[str, Any]) -> None:
-        """Whatever Python writes with repr is read back equal."""
+        """Any value that Python's repr writes is parsed to an equal value."""
         text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         assert read_calls(f"[f.g({text})]", "Python") == [ParsedCall("f.g", arguments)]
 
@@ -77,12 +79,12 @@ class TestReading:
     )
     @pytest.mark.parametrize("language", ["python", "java", "javascript"])
     def test_brackets_fences_and_lines_are_no_matter(self, text: str, language: str) -> None:
-        """A list, calls in a row or on lines, in the last of several fences: the same calls."""
+        """The same calls are parsed from a list, in a row, on lines, or in the last of several fences."""
         assert [call.name for call in read_calls(text, language)] == ["a", "b"]
 
     @given(st.text(max_size=80), st.sampled_from(["python", "java", "javascript"]))
     def test_any_text_is_calls_or_refused(self, text: str, language: str) -> None:
-        """Nothing that a model writes raises anything else."""
+        """Any reply is parsed to calls or refused with the error for it."""
         with contextlib.suppress(NotCalls):
             assert isinstance(read_calls(text, language), list)
 
@@ -91,12 +93,12 @@ class TestReading:
     )
     @pytest.mark.parametrize("language", ["python", "java", "javascript"])
     def test_anything_else_is_refused(self, text: str, language: str) -> None:
-        """Prose, statements, open brackets: no calls."""
+        """Prose, statements and unclosed brackets are refused."""
         with pytest.raises(NotCalls):
             read_calls(text, language)
 
     def test_nothing_is_run(self) -> None:
-        """A call within a value stays text; only sums and products of numbers are worked out."""
+        """A call within a value stays text; only sums and products of numbers are evaluated."""
         [call] = read_calls('f(a=__import__("os").getcwd(), b=60 * 5, c=9**9**9, d=name)', "python")
         assert call.arguments == {
             "a": "__import__('os').getcwd()",
@@ -109,7 +111,7 @@ class TestReading:
         st.lists(st.sampled_from(["a", "'x, y'", '"("', "f(1, 2)", "[1, 2]", "{k: 1}", "M<A, B>"]))
     )
     def test_arguments_are_split_at_their_own_commas(self, parts: list[str]) -> None:
-        """Commas in quotes, brackets and type parameters separate nothing."""
+        """Commas within quotes, brackets and type parameters do not separate arguments."""
         assert split(",".join(parts)) == parts
 
 
@@ -150,7 +152,7 @@ class TestForeignValues:
         ],
     )
     def test_java(self, text: str, kind: str, items: str | None, value: Any) -> None:
-        """A Java value is read as its declared type writes it; what is written otherwise stays text."""
+        """A Java literal is parsed by its declared type; another text stays text."""
         assert java_value(text, kind, items) == value
 
     @pytest.mark.parametrize(
@@ -173,12 +175,12 @@ class TestForeignValues:
         ],
     )
     def test_javascript(self, text: str, kind: str, items: str | None, value: Any) -> None:
-        """A JavaScript value is read as its declared type writes it."""
+        """A JavaScript literal is parsed by its declared type."""
         assert javascript_value(text, kind, items) == value
 
     @given(st.text(max_size=60), st.sampled_from([None, "long", "ArrayList", "HashMap", "String"]))
     def test_any_java_text_is_some_value(self, text: str, kind: str | None) -> None:
-        """Reading a value raises nothing but that it is no source text."""
+        """Parsing a value raises nothing but the error for invalid source text."""
         try:
             java_value(text, kind)
             javascript_value(text, {"ArrayList": "array", "HashMap": "dict"}.get(kind or "", kind))
@@ -207,27 +209,29 @@ class TestMatching:
         ],
     )
     def test_names_values_and_types(self, call: str, right: bool) -> None:
-        """Any accepted value, loosely for texts and by type for numbers; optional ones may be left out; no others."""
+        """Any accepted value matches, texts loosely and numbers by type; optional parameters may be missing, unknown
+        ones not be there.
+        """
         task = booking(city=["New York", "NYC"], nights=["", 2])
         assert score(task, f"[{call}]") == float(right)
 
     def test_a_value_that_is_not_optional_must_be_given(self) -> None:
-        """A parameter that the schema does not require but the reference does is needed."""
+        """A parameter that the reference requires must be there even if the schema does not require it."""
         assert score(booking(city=["Rome"], nights=[2]), "hotel.book(city='Rome')") == 0.0
 
     def test_a_whole_number_stands_for_a_float(self) -> None:
-        """In Python, where a float is declared."""
+        """In Python an integer matches where a float is declared."""
         task = booking(city=["Rome"], budget=[100.0])
         assert score(task, "hotel.book(city='Rome', budget=100)") == 1.0
 
     def test_a_variable_stands_for_a_value(self) -> None:
-        """Where the reference has text for a number, it names a variable: compared letter for letter."""
+        """A text in place of a number in the reference is the name of a variable and is compared exactly."""
         task = booking(city=["Rome"], nights=["my_nights"])
         assert score(task, "hotel.book(city='Rome', nights=my_nights)") == 1.0
         assert score(task, "hotel.book(city='Rome', nights=MY_nights)") == 0.0
 
     def test_lists_and_dictionaries(self) -> None:
-        """Lists in their order, texts in them loosely; dictionaries by key, each with its accepted values."""
+        """Lists match in order, their texts loosely; dictionaries match by key, each with its accepted values."""
         task = booking(
             city=["Rome"],
             extras=[["late check-in", "parking"]],
@@ -254,7 +258,7 @@ class TestMatching:
 
     @given(st.permutations(range(4)))
     def test_parallel_calls_match_in_any_order(self, order: list[int]) -> None:
-        """The order of calls is no matter, even where one call would fit several references."""
+        """Calls match in any order, even where one call fits several references."""
         cities = [["Rome", "Oslo"], ["Rome"], ["Bern", "Oslo"], ["Oslo"]]
         said = ["Oslo", "Rome", "Bern", "Oslo"]
         task = bound(
@@ -270,7 +274,7 @@ class TestMatching:
         assert score(task, f"[{', '.join(calls[:3])}]") == 0.0
 
     def test_two_calls_do_not_share_a_reference(self) -> None:
-        """Two equal calls do not answer two different references."""
+        """Two equal calls do not match two different references."""
         task = bound(
             "actions",
             function=[BOOK],
@@ -283,13 +287,13 @@ class TestMatching:
         assert score(task, "[hotel.book(city='Oslo'), hotel.book(city='Rome')]") == 1.0
 
     def test_of_several_functions_the_right_one_is_called(self) -> None:
-        """In `multiple`, the reference says which function."""
+        """In `multiple`, the call must be of the reference's function."""
         task = booking("multiple", city=["Rome"])
         assert score(task, "[hotel.book(city='Rome')]") == 1.0
         assert score(task, "[ping(city='Rome')]") == 0.0
 
     def test_java_and_javascript_are_compared_by_their_types(self) -> None:
-        """A long needs its L, a list its constructor; an object literal is read."""
+        """A Java long needs its L, a list its constructor; a JavaScript object literal is parsed."""
         java = bound(
             "actions",
             function=[
@@ -324,7 +328,7 @@ class TestMatching:
         assert score(script, "draw(style={color: 'blue'})") == 0.0
 
     def test_a_wrong_answer_says_what_is_wrong(self) -> None:
-        """The details of an evaluation name the parameter."""
+        """The details of a score name the parameter that is wrong."""
         evaluation, _ = scored(
             booking(city=["Rome"], nights=[2]), "hotel.book(city='Rome', nights=3)"
         )
@@ -336,7 +340,7 @@ class TestMatching:
         ["[" * 3000 + "]" * 3000, "9" * 5000, "9" * 400, "9" * 400 + " / 3.5", "-" * 5000 + "1"],
     )
     def test_monstrous_values_are_wrong_and_nothing_worse(self, value: str, language: str) -> None:
-        """Nesting without end and numbers without end score 0."""
+        """Extremely deep nesting and extremely long numbers score 0 without an exception."""
         task = booking(language=language, city=["Rome"], budget=["", 1.0], rooms=["", []])
         for parameter in ("budget", "rooms"):
             assert score(task, f"hotel.book(city='Rome', {parameter}={value})") == 0.0
@@ -344,14 +348,14 @@ class TestMatching:
 
 class TestTask:
     def test_the_model_sees_functions_and_question_and_no_reference(self) -> None:
-        """The prompts hold the schemas and the question; accepted values are in none."""
+        """The prompts have the schemas and the question, and no accepted value."""
         task = booking(city=["Castle Rock"])
         assert json.dumps(BOOK["name"]) in task.system_prompt()
         assert "book it" in task.full_prompt()
         assert "Castle Rock" not in task.system_prompt() + task.full_prompt()
 
     def test_keys_may_be_json_texts(self) -> None:
-        """`function` and `reference_answer` are lists or the same as text."""
+        """`function` and `reference_answer` may be lists or JSON texts of them."""
         task = bound(
             "actions",
             function=json.dumps([PING]),
@@ -372,7 +376,9 @@ class TestTask:
         ],
     )
     def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
-        """An unknown language, a reference without lists of values, no functions: refused when read."""
+        """An unknown language, a reference without lists of values, and no functions are refused when the file
+        is read.
+        """
         keys: dict[str, Any] = {
             "function": [PING],
             "fully_specified_question": "q",

@@ -1,4 +1,4 @@
-"""A function is cut out of a reply, given the name that the tests call, and run against all of them."""
+"""Code tasks: a function is extracted from a reply, renamed as the tests call it, and run against all of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def competition(public: Any, private: Any = "", name: str = "add", **keys: Any) 
 
 class TestExtraction:
     def test_the_last_top_level_function_of_the_last_block(self) -> None:
-        """Imports of that block come along, other functions and blocks do not."""
+        """The last top-level function of the last block is extracted with the block's imports."""
         reply = (
             "First:\n```python\ndef old(): pass\n```\nBetter:\n```python\nimport math\nfrom os import path\n"
             "def helper(x):\n    return x\n\n@cached\ndef new(a):\n    def inner():\n        return 1\n"
@@ -76,11 +76,11 @@ class TestExtraction:
         ],
     )
     def test_with_and_without_fences(self, reply: str, function: str) -> None:
-        """Blocks without a function are passed over; a bare function is found; broken code is none."""
+        """Blocks without a function are skipped; a function without a fence is found; invalid code gives none."""
         assert function_in(reply) == function
 
     def test_a_class_solution_stands_for_a_function(self) -> None:
-        """Competitions want a class; its method is the answer."""
+        """Where the reply has a class `Solution`, its method is the answer."""
         reply = "```python\nclass Solution:\n    def add(self, a, b):\n        return a + b\n```"
         answer = function_in(reply)
         assert answer.startswith("class Solution")
@@ -88,7 +88,7 @@ class TestExtraction:
 
     @given(st.text(max_size=200), st.sampled_from(["{}", "```python\n{}\n```", "def f():\n    {}"]))
     def test_any_reply_has_a_function_or_none(self, text: str, form: str) -> None:
-        """Whatever a model writes, looking for a function raises nothing, and what is found is Python."""
+        """Any reply gives valid Python source or None."""
         found = function_in(form.replace("{}", text))
         assert not found or callable_as(found, "f")
 
@@ -107,11 +107,11 @@ class TestExtraction:
         ],
     )
     def test_closed_fences_without_the_language(self, reply: str, blocks: list[str]) -> None:
-        """The name of a language is left out, a block that is not closed counts for nothing, in time that is linear."""
+        """The language name of a fence is dropped and an unclosed fence ignored, in linear time."""
         assert fenced(reply) == blocks
 
     def test_the_tests_call_the_function_whatever_its_name(self) -> None:
-        """Recursion by the function's own name goes on to work."""
+        """A function that calls itself by its own name still works after the renaming."""
         module = callable_as("def fact(n):\n    return n * fact(n - 1) if n else 1", "factorial")
         space: dict[str, Any] = {}
         exec(module, space)
@@ -121,7 +121,7 @@ class TestExtraction:
 class TestPackedTests:
     @pytest.mark.parametrize("pack", [lambda value: value, json.dumps, packed])
     def test_all_ways_of_packing_give_the_same_cases(self, pack: Any) -> None:
-        """A list, JSON, and base64 of zlib of a pickle of JSON."""
+        """Tests as a list, as JSON, and as base64 of zlib of a pickle of JSON are the same cases."""
         cases = [case("1\n2", "3"), case('"é"', "null")]
         assert unpacked(pack(cases)) == cases
 
@@ -138,7 +138,7 @@ class TestPackedTests:
         ],
     )
     def test_a_pickle_runs_nothing(self, bad: bytes, tmp_path: Any, monkeypatch: Any) -> None:
-        """A pickle that names a function is refused before the function is looked up."""
+        """A pickle that refers to a function is refused without importing it."""
         monkeypatch.chdir(tmp_path)
         with pytest.raises(BadTests):
             unpacked(base64.b64encode(zlib.compress(bad)).decode())
@@ -149,7 +149,7 @@ class TestPackedTests:
         | st.binary(max_size=100).map(lambda raw: base64.b64encode(raw).decode())
     )
     def test_damaged_tests_are_refused(self, text: str) -> None:
-        """Any text is test cases or refused with a reason."""
+        """Any text gives test cases or is refused with a reason."""
         try:
             assert isinstance(unpacked(text), list)
         except BadTests as error:
@@ -175,7 +175,7 @@ class TestScore:
         assert evaluation.details["failed"].startswith("test 2: ZeroDivisionError")
 
     def test_annotations_and_common_modules_need_no_import(self) -> None:
-        """Competitions import the usual names before an answer; `pow` and `open` stay Python's."""
+        """The usual names of competitions are imported for an answer; `pow` and `open` stay Python's."""
         task = competition([case("[3, 1]\n2", "[1, 3]")])
         answer = "def add(xs: List[int], k: Optional[int]) -> List[int]:\n    return heapq.nsmallest(k, xs)"
         assert score(task, answer) == 1.0
@@ -190,7 +190,7 @@ class TestScore:
         assert score(task, "class Solution:\n    def add(self, a, b):\n        return a + b") == 1.0
 
     def test_a_tuple_passes_for_a_list(self) -> None:
-        """Results are compared as JSON."""
+        """Results are compared as JSON, so a tuple equals a list."""
         task = competition([case("1\n2", "[1, 2]")])
         assert score(task, "def add(a, b):\n    return a, b") == 1.0
         assert score(task, "def add(a, b):\n    return {a, b}") == 0.0
@@ -199,11 +199,11 @@ class TestScore:
         "answer", ["", "no code", "x = 1", "def add(a, b: return", "def add(a):\n return a"]
     )
     def test_anything_else_scores_0(self, answer: str) -> None:
-        """No function, broken code, the wrong parameters."""
+        """No function, invalid code and wrong parameters score 0."""
         assert score(competition([case("1\n2", "3")]), answer) == 0.0
 
     def test_leaving_the_program_passes_no_test(self) -> None:
-        """An exit with success returns no value."""
+        """An exit with status 0 without a result fails the test."""
         for leave in ("import sys\n    sys.exit(0)", "import os\n    os._exit(0)"):
             assert score(competition([case("1\n2", "null")]), f"def add(a, b):\n    {leave}") == 0.0
 
@@ -218,7 +218,7 @@ class TestScore:
         ],
     )
     def test_what_is_not_allowed_scores_0(self, body: str) -> None:
-        """A fork bomb, a huge allocation, the network, files and programs: the test fails, and that is all."""
+        """A fork bomb, a huge allocation, network, files and programs only fail the test."""
         assert score(competition([case("1\n2", "3")]), f"def add(a, b):\n    {body}") == 0.0
 
     def test_a_completion_gets_the_imports_of_its_prompt(self) -> None:

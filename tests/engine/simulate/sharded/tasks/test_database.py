@@ -1,4 +1,4 @@
-"""Queries are compared by the rows they return, and can do nothing but return rows."""
+"""SQL tasks: queries are compared by the rows they return, and can only read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def match(answer: str, gold: str) -> bool:
 class TestRows:
     @given(tables(), st.randoms())
     def test_rows_and_columns_may_stand_in_any_order(self, table: Table, random: object) -> None:
-        """A bag of rows equals itself with its rows shuffled and its columns permuted."""
+        """A result equals itself with rows shuffled and columns permuted."""
         shuffle = random.shuffle  # type: ignore[attr-defined]
         columns = list(range(len(table[0])))
         shuffle(columns)
@@ -58,7 +58,7 @@ class TestRows:
 
     @given(tables(), st.data())
     def test_a_changed_value_is_another_result(self, table: Table, data: st.DataObject) -> None:
-        """A value that occurs nowhere else makes a result unequal, in whatever order."""
+        """A value that occurs nowhere else makes a result unequal, in any order."""
         row = data.draw(st.integers(0, len(table) - 1))
         column = data.draw(st.integers(0, len(table[0]) - 1))
         changed = [list(one) for one in table]
@@ -67,11 +67,11 @@ class TestRows:
 
     @given(tables(), tables())
     def test_the_comparison_agrees_with_trying_every_order(self, one: Table, other: Table) -> None:
-        """The search over columns finds a match exactly where a plain search over all orders finds one."""
+        """The search over columns finds a match exactly where trying every order finds one."""
         assert same_rows(one, other, ordered=False) == _by_trying(one, other)
 
     def test_rows_are_counted(self) -> None:
-        """Rows are a bag and no set: how often one occurs matters."""
+        """Rows are a multiset: how often one occurs matters."""
         assert not same_rows([(1,), (1,), (2,)], [(1,), (2,), (2,)], ordered=False)
 
     def test_order_matters_only_where_it_is_asked_for(self) -> None:
@@ -91,7 +91,7 @@ def _by_trying(one: Sequence[tuple[int, ...]], other: Sequence[tuple[int, ...]])
 
 class TestQueries:
     def test_order_counts_if_the_gold_query_orders(self) -> None:
-        """ORDER BY of the answer alone changes nothing; that of the gold query must be met."""
+        """ORDER BY in the answer only does not matter; ORDER BY in the gold query must be met."""
         assert match("SELECT kind FROM pets ORDER BY age", "SELECT kind FROM pets")
         assert match(
             "select id from pets order by id desc", "SELECT id FROM pets ORDER  BY id DESC"
@@ -99,7 +99,7 @@ class TestQueries:
         assert not match("SELECT id FROM pets", "SELECT id FROM pets ORDER BY id DESC")
 
     def test_distinct_is_dropped_from_both(self) -> None:
-        """DISTINCT is no difference, in a function neither; the word within a text is left alone."""
+        """DISTINCT is ignored, within a function too; the word within a text is kept."""
         assert match("SELECT kind FROM pets", "SELECT DISTINCT kind FROM pets")
         assert match("SELECT COUNT(distinct kind) FROM pets", "SELECT COUNT(kind) FROM pets")
         assert without_distinct("SELECT 'distinct'") == "SELECT 'distinct'"
@@ -122,7 +122,7 @@ class TestQueries:
 
     @pytest.mark.parametrize("limit", [1, 2, 10, 100])
     def test_no_more_variants_than_the_limit(self, limit: int) -> None:
-        """Of four to the power of four ways no more are tried than the limit says, the query itself first."""
+        """Of all variants at most the limit is tried, the query itself first."""
         query = "SELECT 1 WHERE 1 IN (5, 6, 7, 8)"
         tried = list(variants(query, "SELECT 1, 2, 3, 4", frozenset(), limit))
         assert tried[0] == query
@@ -130,24 +130,24 @@ class TestQueries:
 
     @given(st.text(alphabet="aA1 '\"-/*`[](),.;=<>\n\\é", max_size=40))
     def test_tokens_are_the_whole_query(self, query: str) -> None:
-        """Whatever a model writes, the tokens put together are what it wrote."""
+        """The tokens of any text, joined, are that text."""
         assert "".join(one.text for one in tokens(query)) == query
 
     @given(st.text(max_size=60))
     def test_no_text_makes_the_comparison_fail(self, answer: str) -> None:
-        """Any text is a query that matches or does not; none raises."""
+        """Any text as a query matches or does not match, without an exception."""
         matches(answer, "SELECT id FROM pets", PETS, BRIEF)
 
     def test_fences_comments_and_a_final_semicolon_are_no_matter(self) -> None:
-        """A query in a fence, with comments at the ends of lines, is run as the query that it is."""
+        """A fence, comments and a final semicolon are removed from a query before it is run."""
         assert match("```sql\nSELECT id -- all\nFROM pets;\n```", "SELECT id FROM pets")
 
     def test_two_statements_are_no_answer(self) -> None:
-        """Only one statement runs."""
+        """An answer of two statements scores 0."""
         assert not match("SELECT id FROM pets; SELECT id FROM pets", "SELECT id FROM pets")
 
     def test_an_empty_answer_matches_nothing(self) -> None:
-        """Not even a gold query without rows."""
+        """An empty answer does not even match a gold query without rows."""
         assert not match(" ", "SELECT id FROM pets WHERE id = 77")
 
 
@@ -167,7 +167,7 @@ class TestConfinement:
         ],
     )
     def test_a_query_can_only_read(self, query: str, tmp_path: Path) -> None:
-        """Nothing but a SELECT is authorised: no writing, ATTACH, PRAGMA, extension; no file appears, none changes."""
+        """Only SELECT is authorised: no writing, ATTACH, PRAGMA or extension; no file appears or changes."""
         file = tmp_path / "pets" / "pets.sqlite"
         file.parent.mkdir()
         with closing(sqlite3.connect(file)) as connection:
@@ -192,7 +192,7 @@ class TestConfinement:
         ],
     )
     def test_a_query_without_end_is_no_match(self, query: str) -> None:
-        """Time, rows and the length of values are limited; a query beyond them scores 0."""
+        """Time, rows and length of values are limited; a query beyond a limit scores 0."""
         assert not matches(query, "SELECT id FROM pets", PETS, Limits(seconds=0.2))
 
 
@@ -219,7 +219,7 @@ class TestTask:
         assert score(task, "SELECT id FROM pets WHERE age = 3") == 0.0
 
     def test_without_a_folder_the_schema_and_its_rows_are_built(self) -> None:
-        """An instruction may carry its rows."""
+        """Without a folder the database is built from the instruction's schema and rows."""
         task = bound(
             "database",
             db_id="pets",
@@ -232,7 +232,7 @@ class TestTask:
         assert score(task, "SELECT count(id) + 1 FROM pets") == 0.0
 
     def test_a_database_without_rows_is_refused(self) -> None:
-        """On empty tables every query would match, so the instruction is refused and says what is missing."""
+        """An instruction with empty tables, on which every query would match, is refused with what is missing."""
         with pytest.raises(BadInstruction, match="no rows"):
             bound(
                 "database",
@@ -244,7 +244,7 @@ class TestTask:
 
     @pytest.mark.parametrize("name", ["../pets", "/pets", ".", "..", ""])
     def test_a_name_does_not_lead_out_of_the_folder(self, name: str, tmp_path: Path) -> None:
-        """`db_id` names a folder inside the databases; anything else finds none."""
+        """`db_id` names a folder inside the databases; a path that leads out finds none."""
         inside = tmp_path / "inside"
         inside.mkdir()
         for folder in (tmp_path / "pets", inside):

@@ -1,4 +1,4 @@
-"""The number in an answer against the number after ####."""
+"""Maths tasks: the number in an answer is compared with the number after ####."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.engine.simulate.sharded.tasks.bound import bound, score
     ],
 )
 def test_the_last_number_is_found_by_the_published_pattern(text: str, number: str | None) -> None:
-    """The pattern, the stripping of `,` and `$` and of one final dot are those of the source, quirks included."""
+    """Pattern and stripping of `,`, `$` and one final dot are those of the source, quirks included."""
     assert last_number(text) == number
 
 
@@ -52,7 +52,7 @@ def test_only_the_gold_number_is_right(gold: int, said: int) -> None:
 
 
 def test_the_last_of_two_numbers_counts() -> None:
-    """A right number before a wrong one is no answer."""
+    """The last number counts: a right number before a wrong one scores 0."""
     task = bound("math", question="q", answer="#### 16")
     assert score(task, "16, no, 17") == 0.0
     assert score(task, "17, no, 16") == 1.0

@@ -1,4 +1,4 @@
-"""Summaries: which insights a judge finds covered, and how well their lines cite the documents."""
+"""Summary tasks: which insights a judge finds covered, and how well their lines cite the documents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def summarised(**changes: Any) -> Task:
 
 
 def judge(*verdicts: Any) -> Any:
-    """A judge that says these one after another."""
+    """A judge that gives these replies one after another."""
     left = list(verdicts)
     return lambda call: left.pop(0)
 
@@ -64,7 +64,7 @@ class TestScore:
         assert [call.role for call in asked] == ["judge", "judge"]
 
     def test_an_insight_that_is_not_covered_scores_0(self) -> None:
-        """Also if the judge names a line that cites well."""
+        """An insight that is not covered scores 0 even if the judge names a line with right citations."""
         evaluation, _ = scored(
             summarised(), "- Seats [1, 3].", judge(verdict("NO", 1), verdict("FULL", 0))
         )
@@ -82,7 +82,9 @@ class TestScore:
         "bad", ["", "[]", "{", '{"coverage": "GREAT", "bullet_id": 1}', verdict("FULL", 9)]
     )
     def test_a_bad_verdict_is_asked_again_and_then_counts_as_no_coverage(self, bad: Any) -> None:
-        """The second question differs in its seed; after it the insight is not covered, and that is said."""
+        """An invalid verdict is asked for again with another seed; after a second one the insight is not covered, and
+        the details say so.
+        """
         evaluation, asked = scored(
             summarised(), "- Seats [1, 3].", judge(bad, bad, bad, verdict("FULL", 1))
         )
@@ -92,7 +94,7 @@ class TestScore:
         assert len(asked) == 4
 
     def test_an_empty_summary_asks_nobody(self) -> None:
-        """It scores 0."""
+        """An empty summary scores 0 without a call of the judge."""
         assert scored(summarised(), " \n ")[0].score == 0.0
 
 
@@ -112,12 +114,12 @@ class TestCitations:
         ],
     )
     def test_f1_of_the_documents(self, line: str, expected: float) -> None:
-        """Against documents 1 and 3; citations are numbers in square brackets."""
+        """The F1 of citations, which are numbers in square brackets, against documents 1 and 3."""
         assert citation_f1(line, frozenset({1, 3})) == pytest.approx(expected)
 
     @given(st.sets(st.integers(1, 9)), st.sets(st.integers(1, 9), min_size=1))
     def test_it_is_balanced(self, cited: set[int], documents: set[int]) -> None:
-        """Precision and recall may be exchanged; equal sets score 1."""
+        """F1 is symmetric in precision and recall, and 1 for equal sets."""
 
         def written(numbers: set[int]) -> str:
             return f"[{', '.join(map(str, sorted(numbers)))}]"
@@ -130,13 +132,13 @@ class TestCitations:
 
 class TestCut:
     def test_up_to_300_words_stay_as_they_are(self) -> None:
-        """With their spaces."""
+        """A summary of up to 300 words is unchanged, spaces included."""
         text = "- a  b\n\n" + "word " * 297
         assert cut(text) == text.split("\n")
 
     @given(st.lists(st.integers(0, 200), min_size=1, max_size=12))
     def test_longer_ones_lose_the_same_share_of_every_line(self, lengths: list[int]) -> None:
-        """No line vanishes, the number of lines stays, and the words are beginnings of their lines."""
+        """A longer summary keeps all its lines, each cut by the same share."""
         lines = [" ".join(f"w{at}" for at in range(length)) for length in lengths]
         kept = cut("\n".join(lines))
         assert len(kept) == len(lines)
@@ -161,14 +163,14 @@ class TestPrompts:
         assert "Document Chunk 2:\nDocument 2:\nText 2." in task.concat_prompt(shards)
 
     def test_no_prompt_gives_the_insights_away(self) -> None:
-        """What the assistant sees holds their number, and none of them."""
+        """The assistant's prompts have the number of insights and none of their texts."""
         task = summarised()
         seen = task.system_prompt() + task.full_prompt()
         assert "about 2 bullet points" in seen
         assert "Riders like" not in seen
 
     def test_conversations_and_news_are_called_so(self) -> None:
-        """By the instruction's domain."""
+        """The prompt calls documents conversations or news by the instruction's domain."""
         assert "conversations" in summarised(domain="conv").full_prompt()
         assert "news articles" in summarised().full_prompt()
 
@@ -183,7 +185,7 @@ class TestPrompts:
         ],
     )
     def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
-        """Documents without numbers, shards of documents that are not there, insights without citations."""
+        """Documents without numbers, shards of unknown documents and insights without citations are refused."""
         with pytest.raises(BadInstruction):
             summarised(**change)
 

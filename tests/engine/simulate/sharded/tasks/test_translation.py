@@ -1,4 +1,4 @@
-"""Translations and descriptions of tables: BLEU, and a user who sends chunk after chunk."""
+"""Translation and table description: BLEU, and a user who sends chunk after chunk."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def described(**changes: Any) -> Task:
 
 class TestBleu:
     def test_it_is_the_mean_of_four_precisions(self) -> None:
-        """Worked out by hand: 4/5, 3/4, 2/3 and 1/2 of the pieces of one to four words are right."""
+        """BLEU worked out by hand from the precisions 4/5, 3/4, 2/3 and 1/2 of one to four words."""
         expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
         assert bleu("a b c d f", ["a b c d e"]) == pytest.approx(expected, abs=1e-9)
 
     def test_a_short_text_pays_for_its_brevity(self) -> None:
-        """All pieces right, four words of five: exp(1 - 5/4)."""
+        """With all n-grams right and four words of five BLEU is exp(1 - 5/4)."""
         assert bleu("a b c d", ["a b c d e"]) == pytest.approx(0.778800783, abs=1e-9)
 
     @given(
@@ -52,7 +52,7 @@ class TestBleu:
         st.text(max_size=40),
     )
     def test_a_text_equal_to_a_reference_scores_exactly_1(self, text: str, other: str) -> None:
-        """Exactly, since a score of 1 is what ends a conversation; whatever the other references are."""
+        """A text equal to a reference scores exactly 1, which ends a conversation, whatever the other references."""
         assert bleu(f" {text}\n", [text, other]) == 1.0
 
     @given(st.text(max_size=60), st.text(min_size=1, max_size=60))
@@ -63,7 +63,7 @@ class TestBleu:
     def test_without_its_library_the_task_says_how_to_install_it(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The task is refused before a run, with the command that helps."""
+        """Without the library the task is refused before a run, with the command that installs it."""
         found = importlib.util.find_spec
         monkeypatch.setattr(
             bleu_module, "find_spec", lambda name: None if name == "sacrebleu" else found(name)
@@ -74,7 +74,7 @@ class TestBleu:
             described()
 
     def test_other_tasks_do_without_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The library is imported only when BLEU is asked for."""
+        """The library is imported only for BLEU."""
         imported = builtins.__import__
 
         def refusing(name: str, *rest: Any) -> Any:
@@ -98,14 +98,14 @@ class TestTranslation:
         assert "Guten" not in second
 
     def test_concat_numbers_the_chunks(self) -> None:
-        """In the order in which they are given."""
+        """CONCAT numbers the chunks in their order."""
         prompt = translation().concat_prompt(SHARDS[::-1])
         assert prompt.index("Document Chunk 1:\nEs regnet") < prompt.index(
             "Document Chunk 2:\nGuten"
         )
 
     def test_the_whole_reply_is_scored(self) -> None:
-        """Every reply is an answer, all of it, against the English document."""
+        """The whole of every reply is scored as the answer against the English document."""
         task = translation()
         assert (task.extraction, task.always_attempts) == ("full_response", True)
         assert score(task, ENGLISH) == 1.0
@@ -122,7 +122,7 @@ class TestDataToText:
         assert score(task, "The Elbe") < 0.5
 
     def test_full_shows_the_table_and_concat_the_hints(self) -> None:
-        """In CONCAT the table comes with the hints, so the prompt's own places stay empty."""
+        """In CONCAT the table is among the hints, so the prompt's own placeholders stay empty."""
         task = described()
         full, concat = task.full_prompt(), task.concat_prompt(SHARDS)
         assert "<td>42</td>" in full
@@ -136,6 +136,6 @@ class TestDataToText:
         "change", [{"references": []}, {"references": [1]}, {"metadata": "none"}]
     )
     def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
-        """No references, or no object of metadata."""
+        """An instruction without references, or with metadata that are no object, is refused."""
         with pytest.raises(BadInstruction):
             described(**change)
