@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score, homogeneity_completeness_v_measure
 
 from engine.validate.statistics.partitions import (
     FEWEST,
@@ -13,6 +14,7 @@ from engine.validate.statistics.partitions import (
     Labels,
     agreement,
     agreement_contrasts,
+    agreement_figures,
 )
 
 
@@ -62,6 +64,16 @@ def test_intervals_hold_their_figure(pairs: list[tuple[str, int]]) -> None:
         assert one.value - 1e-9 <= one.high <= 1 + 1e-9
     if len(pairs) < FEWEST:
         assert (found.ari.low, found.ari.high) == (-1, 1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(-1, 9)), min_size=1, max_size=60))
+def test_as_scikit_learn_has_it(pairs: list[tuple[int, int]]) -> None:
+    """Every figure is that of scikit-learn, bit for bit."""
+    gold, groups = labels(*(goal for goal, _ in pairs)), labels(*(group for _, group in pairs))
+    homogeneity, completeness, v = homogeneity_completeness_v_measure(gold, groups)
+    expected = [v, adjusted_rand_score(gold, groups), homogeneity, completeness]
+    assert agreement_figures(gold, groups).tolist() == expected
 
 
 def test_intervals_hold_the_truth() -> None:
