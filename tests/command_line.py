@@ -49,7 +49,7 @@ def process(*words: str | Path, stdin: bytes = b"") -> subprocess.CompletedProce
         input=stdin,
         capture_output=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
 
 

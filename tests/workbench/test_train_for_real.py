@@ -6,8 +6,6 @@ import importlib.util
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from engine.run_directory.events import RunDirectory, read_events
 from engine.services.training.process import Trainers, pid_of
 from engine.services.training.run_files import runs_folder
 from engine.store.project import Project
+from tests.command_line import data, process
 from tests.engine.services.training.training_project import fill_with_talks, wait_for, wait_for_end
 from workbench.exits import WITH_GAPS
 
@@ -25,22 +24,11 @@ if importlib.util.find_spec("peft") is None:
     pytest.skip("training is not installed", allow_module_level=True)
 
 MINUTES = 600
-"""Seconds that one command may take on a machine that does other things too."""
+"""Seconds that a step of the run may take on a machine that does other things too."""
 
 SETTINGS = (
     "batch=4", "valid_every=2", "precision=f32", "max_tokens=400", "rank=4", "alpha=8", "threads=1",
 )  # fmt: skip
-
-
-def workbench(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs the program as a person would."""
-    return subprocess.run(
-        [sys.executable, "-m", "workbench", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=MINUTES,
-    )
 
 
 @pytest.fixture
@@ -69,11 +57,11 @@ def test_begun_killed_gone_on_and_used(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     hub, base = tiny_base(tmp_path)
     asked = [word for setting in SETTINGS for word in ("--set", setting)]
-    begun = workbench(
+    begun = process(
         "train", project, "--name", "mine", "--base", hub, "--set", f"base_gguf={base}",
         "--epochs", "4", "--detach", *asked,
     )  # fmt: skip
-    assert begun.returncode == 0, begun.stderr
+    assert begun.returncode == 0, begun.stderr.decode()
     run = RunDirectory(runs_folder(project) / "mine")
 
     wait_for(lambda: told(run, "checkpoint"), MINUTES)
@@ -81,13 +69,13 @@ def test_begun_killed_gone_on_and_used(
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     wait_for_end(run)
-    status = json.loads(workbench("train", "status", project, "--json").stdout)["runs"][0]
+    status = data(process("train", "status", project, "--json"))["runs"][0]
     assert status["state"] == "interrupted"
     assert "killed" in status["problem"]
 
-    resumed = workbench("train", project, "--resume", "mine", "--json")
-    assert resumed.returncode == 0, resumed.stderr
-    row = json.loads(resumed.stdout)
+    resumed = process("train", project, "--resume", "mine", "--json")
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    row = data(resumed)
     assert (row["state"], row["adapter"], row["step"]) == ("finished", True, row["steps"])
     assert told(run, "started")[1]["step"] == told(run, "checkpoint")[0]["step"]
     assert told(run, "parity")[0]["top1"] >= 0.99
@@ -97,17 +85,17 @@ def test_begun_killed_gone_on_and_used(
         "--json",
     )  # fmt: skip
     held_out = json.loads(run.manifest.read_text("utf-8"))["held_out"]
-    some = workbench(*score, "--held-out-by", "mine")
-    assert some.returncode == WITH_GAPS, some.stderr
-    assert json.loads(some.stdout)["scored"] == len(held_out)
+    some = process(*score, "--held-out-by", "mine")
+    assert some.returncode == WITH_GAPS, some.stderr.decode()
+    assert data(some)["scored"] == len(held_out)
     assert 0 < len(held_out) < 24
-    named = workbench(*score)
-    assert named.returncode == 0, named.stderr
-    assert json.loads(named.stdout)["scored"] == 24
-    again = workbench(
+    named = process(*score)
+    assert named.returncode == 0, named.stderr.decode()
+    assert data(named)["scored"] == 24
+    again = process(
         "run", "complete", project, "--mode", "tuned", "--model", base, "--no-tune", "--no-remaining",
         "--json",
     )  # fmt: skip
-    assert again.returncode == 0, again.stderr
-    assert "With the adapter mine" in again.stderr
-    assert "24 were scored before" in again.stderr
+    assert again.returncode == 0, again.stderr.decode()
+    assert "With the adapter mine" in again.stderr.decode()
+    assert "24 were scored before" in again.stderr.decode()

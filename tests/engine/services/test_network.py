@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from engine.errors import NetworkRefused, ProjectReadOnly
 from engine.services.network import NetworkService
 from engine.services.workspace import Workspace
 from engine.store.project import Project
+from tests.command_line import data, process, workbench
 
 
 def refused() -> str:
@@ -24,16 +22,6 @@ def refused() -> str:
             return ""
     except NetworkRefused as error:
         return str(error)
-
-
-def workbench(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs the program as a person would."""
-    return subprocess.run(
-        [sys.executable, "-m", "workbench", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 class TestTheSetting:
@@ -81,12 +69,12 @@ class TestTheCommands:
         path = tmp_path / "p.wb"
         with Project.open(path, create=True):
             pass
-        assert "reaches what is configured" in workbench("offline", path).stdout
-        assert "reaches nothing" in workbench("offline", path, "on").stdout
+        assert b"reaches what is configured" in workbench("offline", path).stdout
+        assert b"reaches nothing" in workbench("offline", path, "on").stdout
         for words in (("--offline", "offline", path), ("offline", path, "--offline")):
-            said = json.loads(workbench(*words, "--json").stdout)
+            said = data(workbench(*words, "--json"))
             assert said == {"offline": True, "others": ["`--offline`"]}
-        assert "reaches what is configured" in workbench("offline", path, "off").stdout
+        assert b"reaches what is configured" in workbench("offline", path, "off").stdout
 
     @pytest.mark.parametrize("before", [True, False])
     def test_an_endpoint_is_not_asked(self, tmp_path: Path, before: bool) -> None:
@@ -98,11 +86,11 @@ class TestTheCommands:
         path = tmp_path / "demo.wb"
         run = ("run", "cluster", path, "--no-labels", "--embedder", "http://192.0.2.1/v1#m")
         if before:
-            failed = workbench("--offline", *run)
+            failed = process("--offline", *run)
         else:
             workbench("offline", path, "on")
-            failed = workbench(*run)
+            failed = process(*run)
         assert failed.returncode == 1
-        assert "192.0.2.1:80 is not reached, because" in failed.stderr
+        assert "192.0.2.1:80 is not reached, because" in failed.stderr.decode()
         hint = "without `--offline`" if before else f"`workbench offline {path} off`"
-        assert hint in failed.stderr
+        assert hint in failed.stderr.decode()
