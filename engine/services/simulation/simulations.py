@@ -67,7 +67,7 @@ class ProjectSimulations:
         params: Mapping[str, Any],
         asks: Mapping[Role, Sampling],
         options: SimulationOptions,
-        texts: Mapping[str, str] | None = None,
+        texts: Mapping[str, str],
         stage: type[PlayStage] = PlayStage,
     ) -> Simulation:
         """The simulation that plays scenarios.
@@ -76,7 +76,7 @@ class ProjectSimulations:
             scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
             asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()`,
                 `BY_SCHEMA` or `BY_GRAMMAR`.
-            texts: The prompts that the scenarios use; None for all prompts of the kind.
+            texts: The prompts that the scenarios use, by name.
             stage: The type of the stage that plays them.
 
         Raises:
@@ -99,7 +99,7 @@ class ProjectSimulations:
             kind,
             scenarios,
             params,
-            self.texts(kind) if texts is None else texts,
+            texts,
             {role: models[options.model_of(role)] for role in asks},
             parallel=options.parallel,
         )
