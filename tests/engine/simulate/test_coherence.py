@@ -1,4 +1,4 @@
-"""What is said in a sample conversation agrees with what its tools showed."""
+"""The text of a sample conversation agrees with the results of its tools."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TestShopping:
         assert orders >= 2
 
     def test_order_numbers_that_are_named_exist(self) -> None:
-        """The assistant names only orders that the shop confirmed."""
+        """The assistant names only orders that the shop's tool confirmed."""
         named = 0
         for c in in_domain("shopping"):
             numbers = set(re.findall(r"\d{3}-\d{3}", said(c, "assistant")))
@@ -76,7 +76,7 @@ class TestTravel:
         assert receipts >= 3
 
     def test_a_refund_follows_the_policy(self) -> None:
-        """Flex in full, standard less 60, basic not at all."""
+        """A refund is full for flex, less 60 for standard, and none for basic."""
         cancelled = 0
         for c in in_domain("travel"):
             fares = {asked["booking"]: a for asked, a in answers(c, "get_booking")}
@@ -90,7 +90,7 @@ class TestTravel:
 
 class TestUnderwriting:
     def test_premiums_are_base_times_rate(self) -> None:
-        """The rater's figure follows from its own terms and from the account."""
+        """The rater's premium follows from its own terms and from the account."""
         rated = 0
         for c in in_domain("underwriting"):
             accounts = [answer for _, answer in answers(c, "get_account")]
@@ -132,7 +132,7 @@ class TestTerminalAndSql:
 
 class TestForms:
     def test_what_is_filed_was_given(self) -> None:
-        """Every entry of a form that is handed in stands in what the user wrote."""
+        """Every entry of a submitted form occurs in the user's messages."""
         filed = 0
         for c in in_domain("forms"):
             given = said(c, "user").lower()
@@ -145,7 +145,7 @@ class TestForms:
 
 class TestOutcomes:
     def test_failures_show_why(self) -> None:
-        """A failed conversation says in plain words that something was not possible."""
+        """A failed conversation states that something was not possible."""
         plain = re.compile(
             r"not |n't|cannot|no |nothing|sold out|unavailable|out of stock|declined|refused|refuses"
             r"|rejects|error|down|timeout",
@@ -155,7 +155,7 @@ class TestOutcomes:
             assert any(plain.search(m.content) for m in c.messages[-5:] if m.role != "user")
 
     def test_broken_off_conversations_stop_before_the_filing_or_the_last_order(self) -> None:
-        """No form is handed in and no cart checked out in a conversation that broke off."""
+        """In an interrupted conversation no form is submitted and no cart checked out."""
         for c in corpus():
             if truth(c, "outcome") == "broken_off":
                 shown = said(c, "tool")

@@ -1,4 +1,4 @@
-"""No phrase tells complete conversations from others: the baseline a metric has to beat is weak here."""
+"""No closing phrase separates complete sample conversations from others, so the keyword baseline is weak on them."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def cut(messages: Messages, rng: Random) -> Messages:
 
 
 def phrases(messages: Messages, last: int) -> set[str]:
-    """Words, numbers, marks and pairs of neighbours in the last messages."""
+    """Words, numbers, punctuation and pairs of neighbours in the last messages."""
     text = " ".join(message.content.lower() for message in messages[-last:])
     words = re.findall(r"[\w']+|[?!.#]", text)
     return {*words, *map(" ".join, pairwise(words))}
 
 
 def balanced(hits: float, false_hits: float) -> float:
-    """Balanced accuracy of a rule, in the direction that suits it."""
+    """The balanced accuracy of a rule or its negation, whichever is higher."""
     return 0.5 + abs(hits - false_hits) / 2
 
 
 def best_phrase(complete: Sequence[Messages], other: Sequence[Messages], last: int) -> float:
-    """The best rule of one phrase, chosen on the very conversations it is judged on."""
+    """The best rule of one phrase, chosen on the conversations that it is tested on."""
     yes = Counter(p for m in complete for p in phrases(m, last))
     no = Counter(p for m in other for p in phrases(m, last))
     return max(balanced(yes[p] / len(complete), no[p] / len(other)) for p in {*yes, *no})
@@ -63,7 +63,7 @@ def word_list(complete: Sequence[Messages], other: Sequence[Messages], last: int
 
 
 def learned_list(complete: Sequence[Messages], other: Sequence[Messages], last: int) -> float:
-    """Lists of eight phrases for or against, learned greedily on one half and judged on the other."""
+    """Lists of eight phrases for or against, learned greedily on one half and tested on the other."""
     groups = [[phrases(m, last) for m in complete], [phrases(m, last) for m in other]]
     scores = []
     for wanted, unwanted in (groups, groups[::-1]):
@@ -95,19 +95,19 @@ def learn(wanted: Sequence[set[str]], unwanted: Sequence[set[str]]) -> set[str]:
 class TestKeywordRules:
     @pytest.mark.parametrize("seed", [0, 1, 2])
     def test_complete_against_the_same_cut_short(self, rule, last: int, seed: int) -> None:  # type: ignore[no-untyped-def]
-        """The truncation test: no rule on closing words reaches 0.75 balanced accuracy."""
+        """In the truncation test no rule on closing words reaches 0.75 balanced accuracy."""
         rng = Random(seed)
         complete = [c.messages for c in with_outcome("complete")]
         assert rule(complete, [cut(m, rng) for m in complete], last) < BOUND
 
     def test_complete_against_broken_off(self, rule, last: int) -> None:  # type: ignore[no-untyped-def]
-        """Nor against the conversations that really broke off."""
+        """Against conversations that were interrupted no rule reaches it either."""
         complete = [c.messages for c in with_outcome("complete")]
         assert rule(complete, [c.messages for c in with_outcome("broken_off")], last) < BOUND
 
 
 def test_the_rules_find_an_ending_that_gives_itself_away() -> None:
-    """The rules are no straw men: a goodbye at the end of every complete one and they pass 0.9."""
+    """With a goodbye added to every complete conversation the rules pass 0.9, so they do find such phrases."""
     rng = Random(0)
     goodbye = Message("assistant", "Thanks for calling, goodbye!")
     complete = [(*c.messages, goodbye) for c in with_outcome("complete")]

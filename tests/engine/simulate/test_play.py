@@ -1,4 +1,4 @@
-"""Conversations played side by side with scripted replies."""
+"""The engine that runs plays concurrently, with scripted replies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.simulate.play import Ending, FailedCall, Play, Played, Playing, play
 
 @dataclass(frozen=True)
 class Talk:
-    """Asks these roles in order; the result is what they said."""
+    """A play that calls these roles in order; its result is their replies."""
 
     key: str
     roles: Sequence[Role]
@@ -24,7 +24,7 @@ class Talk:
         return float(len(self.roles))
 
     def play(self) -> Play:
-        """Fails instead of asking for the call with the number `fault`."""
+        """Raises instead of making the call with the number `fault`."""
         said = []
         try:
             for number, role in enumerate(self.roles):
@@ -42,7 +42,7 @@ def echo(calls: Sequence[Call]) -> list[Completion | FailedCall]:
 
 
 def everything(talks: Sequence[Talk], parallel: int) -> tuple[list[Played], list[str]]:
-    """Plays, and what each round asked."""
+    """Runs the plays; returns their endings and the calls of each round."""
     asked: list[str] = []
 
     def noting(calls: Sequence[Call]) -> list[Completion | FailedCall]:
@@ -54,7 +54,7 @@ def everything(talks: Sequence[Talk], parallel: int) -> tuple[list[Played], list
 
 class TestSideBySide:
     def test_rounds(self) -> None:
-        """So many plays are on as are allowed; as one is over, the next begins."""
+        """As many plays as allowed run at a time; when one ends, the next begins."""
         talks = [Talk("a", ["user"]), Talk("b", ["user"] * 3), Talk("c", ["user"] * 2)]
         played, asked = everything(talks, 2)
         assert asked == ["a0 b0", "b1 c0", "b2 c1"]
@@ -63,19 +63,21 @@ class TestSideBySide:
         assert [line.reply.text for line in played[1].transcript] == ["B0", "B1", "B2"]
 
     def test_a_play_that_asks_nothing(self) -> None:
-        """Plays without a call are over at once and hold nobody up."""
+        """Plays without a call end at once and delay no other."""
         played, asked = everything([Talk("a", []), Talk("b", []), Talk("c", ["user"])], 1)
         assert [one.key for one in played] == ["a", "b", "c"]
         assert asked == ["c0"]
 
     def test_no_plays(self) -> None:
-        """Nothing to play asks nothing."""
+        """Without plays nothing is called."""
         assert everything([], 4) == ([], [])
 
 
 class TestModels:
     def test_one_role_at_a_time(self) -> None:
-        """Each round asks one role, the widest first, and stays with it while anybody waits for it."""
+        """Each round calls one role, that with most waiting plays first, and stays with it while any play waits
+        for it.
+        """
         talks = [
             Talk("a", ["user", "assistant"]),
             Talk("b", ["user", "user", "assistant"]),
@@ -85,7 +87,7 @@ class TestModels:
         assert asked == ["a0 b0", "b1", "a1 b2", "c0", "c1"]
 
     def test_roles_of_one_model_are_asked_together(self) -> None:
-        """Where one model plays several roles, a round holds the calls of all of them."""
+        """Where one model plays several roles, a round has the calls of all of them."""
         playing = Playing(
             [Talk("a", ["user"]), Talk("b", ["assistant"]), Talk("c", ["judge"])],
             parallel=3,
@@ -94,7 +96,7 @@ class TestModels:
         assert [call.role for call in playing.calls()] == ["user", "assistant"]
 
     def test_where_it_stands(self) -> None:
-        """Which plays wait, and how many replies those that are on have had, are told."""
+        """The progress names the waiting plays and the number of replies of running ones."""
         playing = Playing([Talk(key, ["user"] * 2) for key in "abc"], parallel=2)
         assert (playing.waiting, playing.live) == (["c"], {"a": 0, "b": 0})
         playing.answer(echo(playing.calls()))
@@ -103,7 +105,7 @@ class TestModels:
 
 class TestBreakingOff:
     def test_no_reply(self) -> None:
-        """A play that gets no reply breaks off with the reason, is closed, and the others go on."""
+        """A play without a reply ends with the reason and is closed; the others continue."""
         talks = [Talk("a", ["user"] * 2), Talk("b", ["user"] * 2)]
         playing = Playing(talks, parallel=2)
         playing.answer(echo(playing.calls()))
@@ -115,7 +117,7 @@ class TestBreakingOff:
         assert talks[0].closed == ["a"]
 
     def test_a_fault(self) -> None:
-        """A play that fails breaks off with what failed; the others go on."""
+        """A play that raises ends with the error; the others continue."""
         talks = [Talk("a", ["user"] * 2, fault=1), Talk("b", ["user"]), Talk("c", [], fault=0)]
         played, _ = everything([*talks, Talk("d", ["user"], fault=0)], 4)
         assert {one.key: one.reason for one in played} == {

@@ -1,4 +1,4 @@
-"""What the sample conversations are made of."""
+"""Properties of the sample conversations."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def contents() -> str:
 
 class TestTheSet:
     def test_the_same_seed_gives_the_same_conversations(self) -> None:
-        """Count and seed decide everything, so a demo can be repeated."""
+        """The same count and seed give the same conversations."""
         assert sample_conversations(40, 3) == sample_conversations(40, 3)
 
     def test_another_seed_gives_other_conversations(self) -> None:
-        """A seed that changed nothing would hide a fixed table behind the name."""
+        """Another seed gives other conversations."""
         ours = {c.messages for c in sample_conversations(40, 3)}
         assert not ours & {c.messages for c in sample_conversations(40, 4)}
 
@@ -46,7 +46,9 @@ class TestTheSet:
         assert len({c.external_id for c in made}) == count
 
     def test_all_domains_and_outcomes_occur_in_their_shares(self) -> None:
-        """Six domains alike; 60% complete, 25% broken off, 15% failed, and truth says which."""
+        """The six domains are equally frequent; 60% are complete, 25% interrupted, 15% failed, and the truth
+        says which.
+        """
         assert Counter(truth(c, "domain") for c in corpus()) == dict.fromkeys(DOMAINS, 20)
         outcomes = Counter(truth(c, "outcome") for c in corpus())
         assert outcomes == {"complete": 72, "broken_off": 30, "failed": 18}
@@ -60,7 +62,7 @@ class TestTheSet:
             assert len({truth(c, "outcome") for c in in_domain(domain)}) == 3
 
     def test_lengths_are_those_of_a_real_set(self) -> None:
-        """Mean of 500 to 700 characters, some much longer, one or two very long."""
+        """The mean length is 500 to 700 characters; some are much longer, one or two very long."""
         lengths = [length(c) for c in corpus()]
         assert 500 < sum(lengths) / len(lengths) < 700
         assert sum(value > 900 for value in lengths) >= 5
@@ -91,14 +93,14 @@ class TestTheSet:
             assert 250 <= len(prompt.content) <= 450
 
     def test_text_that_is_hard_to_display_occurs(self) -> None:
-        """Emoji, other scripts, accents, bracketed text, tables, code, JSON and a very long line."""
+        """There are emoji, other scripts, accents, bracketed text, tables, code, JSON and a very long line."""
         text = contents()
         for piece in ("🙂", "🎁", "返品", "ø", "[/b]", "|---|", "```sql", '{"', "###STOP###"):
             assert piece in text
         assert any(len(line) > 400 and " " not in line for line in text.splitlines())
 
     def test_stop_tokens_close_user_messages_of_one_domain(self) -> None:
-        """The leak guard finds something, and only where a simulated user would leave it."""
+        """The leak guard finds stop tokens, at the end of user messages of one domain only."""
         found = [(c, m) for c in corpus() for m in c.messages if "###STOP###" in m.content]
         assert found
         for conversation, message in found:
@@ -109,7 +111,7 @@ class TestTheSet:
 
 class TestToolCalls:
     def test_arguments_are_json_and_every_call_is_answered(self) -> None:
-        """The message after a call is the answer to it, by id and name."""
+        """The message after a call is its answer, by id and name."""
         calls = 0
         for c in corpus():
             for message, after in zip(c.messages, [*c.messages[1:], None], strict=True):
@@ -130,12 +132,12 @@ class TestToolCalls:
 
 class TestWording:
     def test_no_two_openings_are_alike(self) -> None:
-        """The first user message tells every conversation from every other."""
+        """The first user messages are all different."""
         first = [next(m.content for m in c.messages if m.role == "user") for c in corpus()]
         assert len(set(first)) == len(first)
 
     def test_few_user_sentences_occur_twice(self) -> None:
-        """Of sentences of four words and more under a fifth is shared, none by more than 1%."""
+        """Of user sentences of four words or more under a fifth occur twice, none in more than 1%."""
         sentences = [
             sentence.lower()
             for c in corpus()
@@ -160,7 +162,7 @@ class TestWording:
 
 class TestWriting:
     def test_the_uniform_form_keeps_everything(self, tmp_path: Path) -> None:
-        """A line a conversation; messages, calls, ids and truth come back equal."""
+        """Export to the uniform format and import keep messages, calls, ids and truth."""
         path = tmp_path / "demo.jsonl"
         write_jsonl(corpus(), path)
         lines = path.read_bytes().decode("utf-8").splitlines()

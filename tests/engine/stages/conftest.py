@@ -1,4 +1,4 @@
-"""Weights that the stages can run on quickly, and a project whose goals can be clustered."""
+"""Weights for quick stages, and a project whose goals can be clustered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.engine.stages import goal_runs, scored
 
 @pytest.fixture(scope="session", autouse=True)
 def weights(quick_weights: Path) -> Iterator[None]:
-    """The stages here, and those of programs started here, run on the shipped weights in Q8_0."""
+    """Stages, also of programs that tests start, run on the shipped weights in Q8_0."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(quick_weights))
         yield
@@ -23,7 +23,7 @@ def weights(quick_weights: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which nothing was clustered."""
+    """A project without a clustering."""
     path = tmp_path_factory.mktemp("project") / "p.wb"
     goal_runs.make(path)
     return path
@@ -31,12 +31,12 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(imported: Path, tmp_path: Path) -> Iterator[Project]:
-    """A copy of it, opened."""
+    """A copy of the imported project, opened."""
     with Project.open(Path(shutil.copy(imported, tmp_path / "p.wb"))) as opened:
         yield opened
 
 
 @pytest.fixture
 def decision_log(project: Project) -> DecisionLog:
-    """Its desks."""
+    """The decision logs of the project."""
     return DecisionLog(project)

@@ -1,7 +1,5 @@
-"""Goal runs on small projects; as a program one is killed on the way by a test.
-
-`python -m tests.engine.stages.goal_runs PROJECT LOG` goes from texts to answers on pairs and says after each batch that
-it was committed.
+"""Goal runs on small projects; as a program it is killed on the way by a test. `python -m tests.engine.stages.goal_runs
+PROJECT LOG` runs all goal stages and writes a line to LOG after each committed batch.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ UNTOLD = "silent"
 
 
 def conversations(count: int, later: str = "") -> list[Conversation]:
-    """Conversations with goals of four kinds by turns; `later` makes others that want the same."""
+    """Conversations with goals of four kinds in turn; `later` gives others with the same goals."""
     words = ("two", "three", "four", "five", "six", "seven")
     made = []
     for number in range(count):
@@ -69,21 +67,21 @@ def add(project: Project, made: Sequence[Conversation], name: str) -> None:
 
 
 def make(path: Path, count: int = 48) -> None:
-    """A project with such conversations, and one in which the user writes nothing."""
+    """A project with such conversations, and one without user text."""
     silent = Conversation(UNTOLD, (Message("assistant", "Hello?"),))
     with Project.open(path, create=True) as project:
         add(project, [*conversations(count), silent], "goals")
 
 
 def tfidf() -> Vectoriser:
-    """The default embedder."""
+    """The TF-IDF embedder."""
     return Vectoriser("tfidf", embedder_for("tfidf"))
 
 
 def vector_stages(
     project: Project, decision_log: DecisionLog, *, k: int | None = 8, limit: int | None = None
 ) -> tuple[EmbedStage, ClusterStage]:
-    """Vectors of first messages, and clusters of them."""
+    """The stages that embed first messages and cluster them."""
     embed = EmbedStage(
         project, tfidf(), lambda: TextSource("first-user"), selection=Selection(limit=limit)
     )
@@ -96,7 +94,7 @@ def prompt(name: str, max_tokens: int) -> Prompt:
 
 
 def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
-    """From summaries to answers on pairs, with the real model, short replies and few of everything."""
+    """The stages from summaries to answers on pairs, with the real model, short replies and small numbers."""
     decision_log = DecisionLog(project)
     summarise = SummariseStage(project, process, RunModel(scored.model()), prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
@@ -106,7 +104,7 @@ def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
 
 
 def propose(project: Project, process: ModelProcess, decision_log: DecisionLog) -> ProposeStage:
-    """Asks about two pairs at most."""
+    """The stage that asks about two pairs at most."""
     return ProposeStage(
         project,
         process,
@@ -125,7 +123,7 @@ def run(project: Project, stages: Sequence[Stage]) -> list[RunOutcome]:
 
 
 def goal_content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything of goals in a project file but runs and times."""
+    """All tables of goals in a project file except runs and times."""
     kinds = ("goal", "vector", "no_vector", "cluster", "membership", "pair", "decision")
     timed = {"clustering": "created_at", "pair_answer": "seconds"}
     found = {table: rows for table, rows in content(path).items() if table.startswith(kinds)}
@@ -138,7 +136,7 @@ def goal_content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 class _Telling:
-    """A stage that says after each batch that it was committed."""
+    """A stage that writes a line after each committed batch."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -154,7 +152,7 @@ class _Telling:
 
 
 def small_blocks() -> None:
-    """Two clusters and four conversations a block, so that small projects have several."""
+    """Two clusters and four conversations a block, so that small projects have several blocks."""
     scored.small_blocks()
     labelling.BLOCK = 2
 
@@ -165,7 +163,7 @@ def same_vectors(first: Vectors, second: Vectors) -> bool:
 
 
 def main(path: str, log: str) -> None:
-    """Runs everything as the command line does, in small blocks."""
+    """Runs all stages as the command line does, in small blocks."""
     small_blocks()
     with Project.open(path) as project:
         process = ModelProcess(Path(log))

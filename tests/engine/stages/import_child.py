@@ -1,4 +1,4 @@
-"""Imports one file into a project and says after each batch that it was committed; a test kills it on the way."""
+"""Imports one file into a project and prints a line after each committed batch; a test kills it on the way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Telling(ImportStage):
 
 
 def main(project_path: str, path: str) -> None:
-    """Runs the import like the command line does, in many small batches."""
+    """Runs the import as the command line does, in many small batches."""
     importing.BATCH_RECORDS = 40
     with Project.open(project_path, create=True) as project:
         JobRunner(project, lambda event: None).run(_Telling(project, [path]))

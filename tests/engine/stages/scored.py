@@ -1,6 +1,5 @@
-"""A project with small conversations, and how it is scored; as a program it is killed on the way by a test.
-
-`python -m tests.engine.stages.scored PROJECT LOG` scores a project and says after each batch that it was committed.
+"""A project with small conversations, and its scoring; as a program it is killed on the way by a test. `python -m
+tests.engine.stages.scored PROJECT LOG` scores a project and writes a line to LOG after each committed batch.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WEIGHTS = "TESTED_WEIGHTS"
 
 
 def conversations() -> list[Conversation]:
-    """Twelve: beginnings of samples, every third under one long system prompt, one in which nobody answers."""
+    """Twelve conversations: beginnings of samples, every third under one long system prompt, one without an answer."""
     samples = sample_conversations(40, seed=5)
     samples.sort(key=lambda sample: sum(len(message.seen) for message in sample.messages[:5]))
     made = []
@@ -58,7 +57,7 @@ def make(path: Path) -> None:
 
 
 def small_blocks() -> None:
-    """Four conversations a block, so that small projects have several."""
+    """Four conversations a block, so that small projects have several blocks."""
     blocks.BLOCK_CHARS = 1
 
 
@@ -70,8 +69,9 @@ def model() -> RunnableModel:
 
 
 def prompt() -> Prompt:
-    """The shipped prompt for remaining tasks with short replies, and with a question: what is asked after a user's last
-    word is written while scoring, the rest in a reading of its own."""
+    """The shipped prompt for remaining tasks with short replies; with a question, replies after a user's last message
+    are generated while scoring, the others in a decode of their own.
+    """
     shipped = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
     return replace(shipped, question="\n\nWhat is left?", reply=" To", max_tokens=6)
 
@@ -100,7 +100,7 @@ def stages(
     telling: bool = False,
     selection: Selection = ALL,
 ) -> tuple[ScoringStage, RemainingStage]:
-    """Scoring in mode `tuned`, and the remaining tasks for what it finds."""
+    """Scoring in mode `tuned`, and the remaining tasks of the incomplete conversations."""
     scoring_kind = _TellingScoring if telling else ScoringStage
     remaining_kind = _TellingRemaining if telling else RemainingStage
     run_model, question = RunModel(model()), question_for("tuned", {}, None)

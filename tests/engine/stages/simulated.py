@@ -1,6 +1,5 @@
-"""Small simulated conversations; as a program they are killed on the way by a test.
-
-`python -m tests.engine.stages.simulated PROJECT LOG` plays them and says after each batch that it was committed.
+"""Small simulated conversations; as a program they are killed on the way by a test. `python -m
+tests.engine.stages.simulated PROJECT LOG` plays them and writes a line to LOG after each committed batch.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ SUBJECTS = ("Bread", "Rivers", "Chess", "Tea", "Owls", "Maps", "Rain", "Trains",
 
 @dataclass(frozen=True)
 class Chat:
-    """A user and an assistant who speak in turns; what the user wanted is truth."""
+    """A scenario of a user and an assistant who speak in turns; its subject is the truth."""
 
     subject: str
     turns: int
 
     @property
     def key(self) -> str:
-        """After its subject."""
+        """A key made of the subject."""
         return f"chat/{self.subject}"
 
     @property
     def expected(self) -> float:
-        """Both speak in each turn."""
+        """One reply of both roles in each turn."""
         return 2.0 * self.turns
 
     def play(self) -> Play:
@@ -78,12 +77,12 @@ class Chat:
 
 
 def scenarios(labels: object = None) -> list[Scenario]:
-    """Nine of one to three turns."""
+    """Nine scenarios of one to three turns."""
     return [Chat(subject, 1 + at % 3) for at, subject in enumerate(SUBJECTS)]
 
 
 class Telling(PlayStage):
-    """Says where it stands after each batch."""
+    """The stage, which writes a line after each committed batch."""
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """As `PlayStage.run`."""
@@ -101,7 +100,7 @@ def stage(
     user: RunnableModel | None = None,
     kind: type[PlayStage] = PlayStage,
 ) -> PlayStage:
-    """The stage that plays them, four at a time."""
+    """The stage that plays the scenarios, four at a time."""
     model = scored.model()
     models: dict[Role, RunModel] = {"user": RunModel(user or model), "assistant": RunModel(model)}
     texts = {"task": "You ask one short question."}

@@ -1,4 +1,4 @@
-"""The blocks in which conversations are decoded together."""
+"""The blocks of conversations that are decoded together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ lengths = st.lists(st.integers(0, 2 * BLOCK_CHARS), max_size=80)
 
 @given(lengths)
 def test_every_conversation_once_and_in_order(chars: list[int]) -> None:
-    """The blocks one after another are the list, none is empty or too large, only the last may be too small."""
+    """The blocks joined are the list; none is empty or too large, only the last may be below the least size."""
     ids = list(range(100, 100 + len(chars)))
     made = list(blocks(ids, chars))
     assert [item for block in made for item in block] == ids

@@ -1,4 +1,4 @@
-"""Deciding without a person: what is merged, refused and settled, and that a person's word holds."""
+"""The automatic rule: which groups it merges, which pairs it leaves, settling, and that decisions of a person stay."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class TestDecidingByProbability:
         return stage
 
     def test_merges_what_is_probable(self, project: Project, decision_log: DecisionLog) -> None:
-        """Too many clusters of four kinds become fewer, never mixed; a merge is an act, settling is one more."""
+        """Too many clusters of four kinds become fewer without mixing kinds; each merge is one decision, settling
+        another.
+        """
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         stage = self.decide(project, decision_log, 0.5)
         with project.reading() as conn:
@@ -51,8 +53,9 @@ class TestDecidingByProbability:
     def test_settles_what_lies_among_others(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """A conversation that is no member of its neighbours' group is moved there by one act, unless a person put it
-        where it is; a second run moves nothing."""
+        """A conversation whose neighbours are in another group is moved there in one decision, unless a person placed
+        it; a second run moves nothing.
+        """
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
@@ -73,14 +76,14 @@ class TestDecidingByProbability:
     def test_a_higher_threshold_merges_no_more(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """At certainty nothing is merged, and what was merged before stays; a second run adds nothing."""
+        """With the threshold 1 nothing is merged, and earlier merges stay; a second run adds nothing."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         assert self.decide(project, decision_log, 1.0).merged == 0
         assert self.decide(project, decision_log, 0.5).merged > 0
         assert self.decide(project, decision_log, 0.5).merged == 0
 
     def test_a_persons_no_holds(self, project: Project, decision_log: DecisionLog) -> None:
-        """A pair that a person refused is not merged by the rule, however probable."""
+        """The rule does not merge a pair that a person refused, however probable."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
@@ -94,7 +97,7 @@ class TestDecidingByProbability:
     def test_the_models_word_needs_a_model(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """`llm` without a model is refused."""
+        """The rule `llm` without a model is refused."""
         with pytest.raises(UsageError, match="no model is asked"):
             DecideStage(project, MergeQueueCache(project, decision_log), "llm")
 

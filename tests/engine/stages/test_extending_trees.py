@@ -21,7 +21,7 @@ from tests.engine.stages import scored
 
 
 def test_grown_on_below_a_node(tmp_path: Path) -> None:
-    """A lower alpha below the likeliest first token adds leaves there; what the row says of the answer stays."""
+    """A lower alpha below the most probable first token adds leaves there; the figures of the recorded answer stay."""
     scored.make(tmp_path / "p.wb")
     process = ModelProcess(tmp_path / "model.log")
     with Project.open(tmp_path / "p.wb") as project:

@@ -1,4 +1,4 @@
-"""Summaries, labels, answers on pairs and decisions by the real model: what is written, and that no kill changes it."""
+"""Summaries, labels, answers on pairs and decisions by the real model, and that no kill changes them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which nothing was summarised."""
+    """A project without summaries."""
     path = tmp_path_factory.mktemp("project") / "p.wb"
     goal_runs.make(path, count=8)
     return path
@@ -48,13 +48,13 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def path(imported: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the imported project."""
     return Path(shutil.copy(imported, tmp_path / "p.wb"))
 
 
 @pytest.fixture(scope="module")
 def undisturbed(imported: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy on which a program that nobody disturbed ran everything."""
+    """A copy on which an uninterrupted program ran everything."""
     folder = tmp_path_factory.mktemp("whole")
     path = Path(shutil.copy(imported, folder / "p.wb"))
     child = subprocess.run(
@@ -69,20 +69,22 @@ def undisturbed(imported: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def expected(undisturbed: Path) -> Content:
-    """What that program wrote."""
+    """What the uninterrupted program wrote."""
     return goal_content(undisturbed)
 
 
 @pytest.fixture
 def done(undisturbed: Path, tmp_path: Path) -> Iterator[Project]:
-    """A copy of its project, opened."""
+    """A copy of the uninterrupted project, opened."""
     with Project.open(Path(shutil.copy(undisturbed, tmp_path / "done.wb"))) as project:
         yield project
 
 
 class TestWhatIsWritten:
     def test_a_goal_or_a_reason(self, done: Project) -> None:
-        """Every conversation has a goal that begins as the prompt does, or the reply and why it is none."""
+        """Every conversation has a goal that begins with the prompt's opening, or a reply with the reason why it is
+        none.
+        """
         with done.reading() as conn:
             stored = stored_clustering(conn, None)
             entries = source_of(stored).read(conn, list(range(1, 10)))
@@ -92,14 +94,14 @@ class TestWhatIsWritten:
         assert sum(1 for entry in entries if not entry.reason) >= 6
 
     def test_labels(self, done: Project) -> None:
-        """Every cluster has a label, the model's or its words with the reason."""
+        """Every cluster has a label: the model's, or distinctive words with the reason."""
         with done.reading() as conn:
             clusters = clusterings.clusters(conn, stored_clustering(conn, None).id)
         assert clusters
         assert all(cluster.label for cluster in clusters)
 
     def test_answers_on_pairs(self, done: Project) -> None:
-        """The next pairs have both orders' yes and the likelihood ratio, found by the members of both sides."""
+        """The asked pairs have answers in both orders and the likelihood ratio, found by the members of both sides."""
         with done.reading() as conn:
             stored = stored_clustering(conn, None)
             answers = goal_answers.every_answer(conn, stored.pair_config)
@@ -114,7 +116,7 @@ class TestWhatIsWritten:
             assert answer.model == scored.model().label
 
     def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
-        """A second run finds everything done: it starts no model process and writes nothing."""
+        """A second run starts no model process and writes nothing."""
         process = ModelProcess(tmp_path / "log")
         outcomes = goal_runs.run(done, goal_runs.model_stages(done, process)[:4])
         assert all(isinstance(outcome, JobDone) for outcome in outcomes)
@@ -123,7 +125,7 @@ class TestWhatIsWritten:
 
 
 def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content) -> None:
-    """After kill -9 at random moments from texts to answers, a last run leaves what an undisturbed one wrote."""
+    """After kill -9 at random moments, a last run leaves what an uninterrupted program wrote, bit for bit."""
     chance = random.Random(5)
     for _ in range(2):
         child = subprocess.Popen(
@@ -151,7 +153,7 @@ def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content) -> N
 def test_a_kill_of_the_model_process_changes_no_bit(
     path: Path, expected: Content, process: ModelProcess
 ) -> None:
-    """When the model process is killed in every stage, the stages go on and their results are the same."""
+    """When the model process is killed in every stage, the stages continue with the same results."""
     killed: set[int] = set()
     with Project.open(path) as project:
         for stage in goal_runs.model_stages(project, process):

@@ -43,7 +43,7 @@ def line(name: str, *contents: str, **more: Any) -> str:
 
 
 def execute(project: Project, *paths: str | Path, **options: Any) -> tuple[ImportStage, RunOutcome]:
-    """Imports paths and returns the stage with what came of it."""
+    """Imports paths; returns the stage with the outcome."""
     stage = ImportStage(project, [str(path) for path in paths], **options)
     return stage, JobRunner(project, lambda event: None).run(stage)
 
@@ -125,7 +125,7 @@ class TestInputs:
         assert run.done == run.total
 
     def test_standard_input(self, project: Project) -> None:
-        """Standard input has no size, so records are counted."""
+        """Standard input has no size, so progress counts records."""
         stage, _ = execute(project, "-", stdin=io.BytesIO(line("1", "a").encode()))
         assert counted(stage) == (1, 1, 0, 0, 0)
         assert stage.unit == "records"
@@ -133,7 +133,7 @@ class TestInputs:
         assert (run.done, run.total) == (1, None)
 
     def test_one_of_several_cannot_be_opened(self, project: Project, tmp_path: Path) -> None:
-        """The rest is imported, and the summary names what was not read."""
+        """Where one of several files cannot be opened, the others are imported and the summary names it."""
         (tmp_path / "a.jsonl").write_text(line("1", "a"))
         stage, outcome = execute(project, tmp_path / "missing.jsonl", tmp_path / "a.jsonl")
         assert isinstance(outcome, JobDone)
@@ -142,14 +142,14 @@ class TestInputs:
         assert "missing.jsonl" in outcome.message
 
     def test_the_only_one_cannot_be_opened(self, project: Project, tmp_path: Path) -> None:
-        """The run fails with the reason and a hint."""
+        """Where the only file cannot be opened, the run fails with the reason and a hint."""
         _, outcome = execute(project, tmp_path / "missing.jsonl")
         assert isinstance(outcome, JobFailed)
         assert "missing.jsonl" in outcome.message
         assert outcome.hint
 
     def test_a_name_that_is_not_utf8(self, project: Project, tmp_path: Path) -> None:
-        """A file whose name is not text can be imported."""
+        """A file whose name is not UTF-8 can be imported."""
         path = str(tmp_path) + "/\udcff.jsonl"
         try:
             Path(path).write_text(line("1", "a"))
@@ -161,7 +161,7 @@ class TestInputs:
 
 
 class _Endless:
-    """An input without end, which tells when enough of it has been read."""
+    """An input without end, which signals when enough of it has been read."""
 
     label = "endless"
     size = None
@@ -185,7 +185,7 @@ class _Endless:
 
 class TestStopping:
     def test_cancel(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A cancelled import stops, keeps whole batches and says what it has done."""
+        """A cancelled import stops, keeps whole batches, and its summary says what was imported."""
         endless = _Endless()
         monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([endless]))
         monkeypatch.setattr(importing, "BATCH_SECONDS", 3600.0)
@@ -218,7 +218,7 @@ class TestStopping:
     def test_an_error_in_the_middle_keeps_what_was_committed(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A reader that breaks half-way fails the run; the batches before stay."""
+        """An error of the reader in the middle fails the run; earlier batches stay."""
 
         class Breaking(_Endless):
             def records(self) -> Iterator[Parsed | Rejected]:
@@ -237,7 +237,7 @@ class TestStopping:
 
 @pytest.fixture(scope="module")
 def to_import(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with twins and broken lines in it."""
+    """A file with duplicates and invalid lines."""
     rng = random.Random(20)
     words = ["the", "of", "order", "flight", "book", "cancel", "ticket", "☂", "42"]
     source = tmp_path_factory.mktemp("in") / "in.jsonl"
@@ -254,7 +254,7 @@ def to_import(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def uninterrupted(to_import: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """What an import that nobody disturbs makes of it."""
+    """The content after an uninterrupted import."""
     path = to_import.parent / "whole.wb"
     with Project.open(path, create=True) as project:
         stage, _ = execute(project, to_import)
@@ -300,7 +300,7 @@ def test_a_kill_at_any_moment_loses_nothing(
 
 
 def test_format_errors_are_ours(project: Project, tmp_path: Path) -> None:
-    """A format that does not exist is the same error whether it comes from a stage or from the reader."""
+    """An unknown format is the same error from the stage and from the reader."""
     (tmp_path / "a.jsonl").write_text(line("1", "a"))
     stage = ImportStage(project, [str(tmp_path / "a.jsonl")], format="nonsense")
     with pytest.raises(FormatError, match="nonsense"):

@@ -1,4 +1,4 @@
-"""Playing: what is written, and that neither a kill nor a cancel changes it."""
+"""The stage that plays simulations: what it writes, and that neither a kill nor a cancel changes it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that was played by a program that nobody disturbed."""
+    """A project that an uninterrupted program played."""
     folder = tmp_path_factory.mktemp("whole")
     path = folder / "p.wb"
     subprocess.run(
@@ -61,12 +61,12 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(uninterrupted: Path) -> Content:
-    """What that program wrote."""
+    """What the uninterrupted program wrote."""
     return content(uninterrupted)
 
 
 class Scripted(ModelProcess):
-    """Answers without a model, in order of the calls; what it was asked is kept."""
+    """A model process that answers without a model, in the order of calls, and records the calls."""
 
     def __init__(self, log: Path) -> None:
         super().__init__(log)
@@ -75,12 +75,12 @@ class Scripted(ModelProcess):
         self.refused = ""
 
     def load(self, path: Path, *_: Any, **__: Any) -> dict[str, Any]:
-        """Notes what is loaded."""
+        """Records the model that is loaded."""
         self.loads.append(path)
         return {}
 
     def chat(self, calls: Sequence[Call], progress: Any = None) -> list[Completion]:
-        """Repeats the seed; refuses batches with a subject that it was told to refuse."""
+        """Replies with the seed; refuses batches about a given subject."""
         self.batches.append(list(calls))
         for call in calls:
             if self.refused and self.refused in call.messages[0].content:
@@ -93,18 +93,18 @@ class Scripted(ModelProcess):
 
 @pytest.fixture
 def scripted(tmp_path: Path) -> Scripted:
-    """A process that is none."""
+    """A scripted model process."""
     return Scripted(tmp_path / "log")
 
 
 def outcome(project: Project, process: ModelProcess, **made: Any) -> Any:
-    """Runs the stage to its end."""
+    """Runs the stage to its end; returns its outcome."""
     return JobRunner(project, lambda event: None).run(simulated.stage(project, process, **made))
 
 
 class TestWhatIsWritten:
     def test_conversations_with_truth(self, uninterrupted: Path) -> None:
-        """Each play is a conversation of its format, its truth beside it and not in it, its record kept."""
+        """Each play is imported as a conversation with its truth apart from the messages, and its record is stored."""
         with Project.open(uninterrupted) as project, project.reading() as conn:
             found = list(plays.all_plays(conn, "chat"))
             assert {row.key for row in found} == {f"chat/{one}" for one in simulated.SUBJECTS}
@@ -128,7 +128,7 @@ class TestWhatIsWritten:
             )
 
     def test_again_asks_nothing(self, uninterrupted: Path, scripted: Scripted) -> None:
-        """Where all plays have ended, neither a model is loaded nor anything asked."""
+        """Where all plays have ended, no model is loaded or called."""
         with Project.open(uninterrupted) as project:
             done = outcome(project, scripted)
         assert isinstance(done, JobDone)
@@ -136,7 +136,7 @@ class TestWhatIsWritten:
         assert (scripted.loads, scripted.batches) == ([], [])
 
     def test_more_plays_ask_for_themselves_only(self, project: Project, scripted: Scripted) -> None:
-        """Plays that are added later are asked for; those that ended are not asked for again."""
+        """Plays that are added later are played without calls for those that ended."""
         few = simulated.scenarios()[:3]
         outcome(project, scripted, made=lambda _: few)
         before = sum(map(len, scripted.batches))
@@ -147,8 +147,7 @@ class TestWhatIsWritten:
         assert "known" not in done.message
 
     def test_equal_calls_are_asked_once(self, project: Project, scripted: Scripted) -> None:
-        """Two plays that ask the same get the same reply, and one model's time is taken once; the conversation that
-        comes out twice is kept once, with two records."""
+        """Equal calls of two plays are made once; the conversation that both give is stored once, with two records."""
 
         class Twin(Chat):
             @property
@@ -167,7 +166,7 @@ class TestWhatIsWritten:
 
 class TestModels:
     def test_two_models(self, project: Project, scripted: Scripted) -> None:
-        """Roles of two models are asked apart, and a model is changed only when nobody waits for it."""
+        """Roles of two models are called apart, and the model is changed only when no play waits for it."""
 
         other = replace(scored.model(), path=Path("other"), fingerprints={"model": "other"})
 
@@ -177,7 +176,7 @@ class TestModels:
         assert first == ["other", scored.model().path.name]
 
     def test_another_model_is_another_setting(self, project: Project, scripted: Scripted) -> None:
-        """Stored replies of another model are not used."""
+        """Cached replies of another model are not used."""
 
         other = replace(scored.model(), fingerprints={"model": "other"})
 
@@ -191,14 +190,13 @@ class TestModels:
 
 class TestEndpoints:
     def served(self, name: str) -> RunnableModel:
-        """A model behind an endpoint of this name."""
+        """An endpoint model of this name."""
         return replace(
             scored.model(), label=name, endpoints=(name,), fingerprints={"endpoint": name}
         )
 
     def test_roles_over_http(self, tmp_path: Path, project: Project) -> None:
-        """Roles may be played by endpoints; what they said is kept, so nothing is asked twice, and their account is
-        told."""
+        """Roles can be played by endpoints; replies are cached, so no call is repeated, and their usage is reported."""
         with endpoint("vllm", 2) as (_, peers):
             can = capabilities("vllm")
             by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
@@ -224,7 +222,7 @@ class TestEndpoints:
             assert [len(peer.requests) for peer in peers] == asked
 
     def test_an_endpoint_that_goes_away(self, tmp_path: Path, project: Project) -> None:
-        """A run whose endpoint refuses everything fails with what it said; what was played stays."""
+        """A run whose endpoint refuses everything fails with its message; ended plays stay."""
         with endpoint("vllm") as (model, (peer,)):
             routed = RoutedProcess(tmp_path / "log", lambda names: model)
             peer.faults = [says(401, "no key")] * 50
@@ -239,7 +237,7 @@ class TestEndpoints:
 
 class TestBreakingOff:
     def test_a_call_that_is_refused(self, project: Project, scripted: Scripted) -> None:
-        """A play whose call is refused breaks off with the reason; the others end; a later run plays it again."""
+        """A play whose call is refused ends with the reason, the others normally; a later run plays it again."""
         scripted.refused = "Tea"
         done = outcome(project, scripted)
         assert isinstance(done, JobDone)
@@ -253,7 +251,7 @@ class TestBreakingOff:
             assert not [row for row in plays.all_plays(conn) if row.reason]
 
     def test_a_record_that_is_no_conversation(self, project: Project, scripted: Scripted) -> None:
-        """What the format's reader refuses is kept in the quarantine, and the play says why."""
+        """A record that the format's reader refuses is in the quarantine, and the play has the reason."""
 
         class Wrong(Chat):
             def play(self) -> Play:
@@ -301,7 +299,7 @@ def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) 
 def test_a_kill_of_the_model_process_changes_no_bit(
     project: Project, expected: Content, process: ModelProcess
 ) -> None:
-    """When the model process is killed between batches, the job goes on and its result is the same."""
+    """When the model process is killed between batches, the job continues with the same result."""
     killed: set[int] = set()
     run_id = project.write(
         lambda conn: runs.create(
@@ -319,13 +317,13 @@ def test_a_kill_of_the_model_process_changes_no_bit(
 
 
 def test_cancel(project: Project, expected: Content, process: ModelProcess) -> None:
-    """A cancelled run ends at once and keeps what was said; a later one goes on to the same result."""
+    """A cancelled run ends at once and keeps the replies; a later run resumes to the same result."""
     stage = simulated.stage(project, process)
     runner = JobRunner(project, lambda event: None)
     committed = threading.Event()
 
     class Watched:
-        """The stage, telling when its first replies are committed."""
+        """The stage, which signals when its first replies are committed."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(stage, name)
@@ -359,7 +357,7 @@ def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> N
 
 
 class TestForecast:
-    """How many replies a run is said to take while it goes on."""
+    """The estimated number of replies of a run while it is in progress."""
 
     def totals(self, project: Project, process: ModelProcess, scenarios: list[Chat]) -> list[int]:
         """Each total that is reported."""
@@ -376,7 +374,7 @@ class TestForecast:
         assert set(self.totals(project, scripted, made)) == {4 * 20 + 5 * 2}
 
     def test_longer_than_expected(self, project: Project, scripted: Scripted) -> None:
-        """Where all take more than was expected of them, what is told follows after the first."""
+        """Where all plays take more replies than expected, the total follows after the first of them."""
 
         class Long(Chat):
             @property
@@ -388,7 +386,7 @@ class TestForecast:
 
 
 def test_estimate(project: Project, scripted: Scripted) -> None:
-    """What is left is told by what the latest run with the same models took; without one, nothing is made up."""
+    """The remaining time is estimated from the latest run with the same models; without one it is None."""
     before = simulated.stage(project, scripted).estimate()
     assert (before.plays, before.replies, before.seconds) == (9, None, None)
     few = simulated.scenarios()[:3]

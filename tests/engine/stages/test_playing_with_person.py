@@ -1,4 +1,4 @@
-"""Playing with a person: what they say is the user's part, kept on the way, and the play ends when they say so."""
+"""Plays with a person: the answers are the user's messages, stored as they come, and the person ends the play."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Sitting:
         self.outcome = JobRunner(self.project, lambda event: None).run(self.stage)
 
     def question(self) -> str:
-        """The question that is asked next."""
+        """The next question."""
         for _ in range(500):
             if (found := self.person.question) is not None:
                 return found
@@ -78,14 +78,14 @@ class Sitting:
         raise AssertionError("nothing was asked")
 
     def end(self) -> Any:
-        """How it ended."""
+        """The outcome of the run."""
         self._thread.join(20)
         assert not self._thread.is_alive()
         return self.outcome
 
 
 def test_to_the_end(project: Project, tmp_path: Path) -> None:
-    """What a person answers is the user's part of the conversation; the result is as of any other run."""
+    """The person's answers are the user's messages of the conversation; the result is as of any other run."""
     sitting = Sitting(project, tmp_path / "log")
     asked = []
     while sitting.outcome is None:
@@ -109,7 +109,7 @@ def test_to_the_end(project: Project, tmp_path: Path) -> None:
 
 
 def test_stopping(project: Project, tmp_path: Path) -> None:
-    """A person ends it at any question: what was said until then is a conversation, the open question no part of it."""
+    """A person can stop at any question: the dialogue so far is a conversation, without the open question."""
     sitting = Sitting(project, tmp_path / "log")
     sitting.question()
     sitting.person.say("Ann")
@@ -127,7 +127,7 @@ def test_stopping(project: Project, tmp_path: Path) -> None:
 
 
 def test_stopping_before_anything_was_said(project: Project, tmp_path: Path) -> None:
-    """Without an answer there is a run and no conversation."""
+    """A run that is stopped before the first answer has no conversation."""
     sitting = Sitting(project, tmp_path / "log")
     sitting.question()
     sitting.person.stop()

@@ -40,7 +40,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def unscored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that nothing has scored yet."""
+    """A project without scores."""
     path = tmp_path_factory.mktemp("project") / "p.wb"
     scored.make(path)
     return path
@@ -48,7 +48,7 @@ def unscored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def path(unscored: Path, tmp_path: Path) -> Path:
-    """A copy of that project."""
+    """A copy of the unscored project."""
     return Path(shutil.copy(unscored, tmp_path / "p.wb"))
 
 
@@ -61,7 +61,7 @@ def project(path: Path) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def uninterrupted(unscored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project that was scored by a program that nobody disturbed."""
+    """A copy that an uninterrupted program scored."""
     folder = tmp_path_factory.mktemp("whole")
     path = Path(shutil.copy(unscored, folder / "p.wb"))
     child = subprocess.run(
@@ -76,7 +76,7 @@ def uninterrupted(unscored: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="module")
 def expected(uninterrupted: Path) -> Content:
-    """What that program wrote."""
+    """What the uninterrupted program wrote."""
     found = content(uninterrupted)
     assert len(found["score"]) == 12
     assert found["remaining"]
@@ -85,7 +85,9 @@ def expected(uninterrupted: Path) -> Content:
 
 class TestWhatIsWritten:
     def test_every_conversation_has_a_score_or_a_reason(self, uninterrupted: Path) -> None:
-        """Each boundary has its probabilities, the last one is the score; where nobody answers, the reason stands."""
+        """Each boundary has its probabilities and the last one is the score; a conversation without an answer has the
+        reason.
+        """
         with Project.open(uninterrupted) as project:
             exported = list(scores.export_scores(project.reader()))
         assert [line.external_id for line in exported] == [
@@ -108,7 +110,7 @@ class TestWhatIsWritten:
             assert line.score.noise == 0.01
 
     def test_remaining_tasks(self, uninterrupted: Path) -> None:
-        """What is below the threshold has its remaining tasks or a reason, nothing else has."""
+        """Conversations below the threshold, and only these, have remaining tasks or a reason."""
         with Project.open(uninterrupted) as project:
             store = ConversationStore(project)
             for line in scores.export_scores(project.reader()):
@@ -119,7 +121,9 @@ class TestWhatIsWritten:
                 assert found is None or bool(found.text) != bool(found.reason)
 
     def test_one_reading_gives_both(self, uninterrupted: Path) -> None:
-        """Tasks that scoring's own reading gives are committed by that run, the others by the run that follows."""
+        """Remaining tasks that are generated while scoring are committed by the scoring run, the others by the
+        next run.
+        """
         with Project.open(uninterrupted) as project, project.reading() as conn:
             counts = conn.execute(
                 "SELECT stage, count(*) FROM remaining JOIN run ON run.id = run_id GROUP BY stage"
@@ -129,7 +133,7 @@ class TestWhatIsWritten:
     def test_again_writes_nothing(
         self, uninterrupted: Path, expected: Content, process: ModelProcess, tmp_path: Path
     ) -> None:
-        """A second run finds everything done, asks the model nothing and writes nothing twice."""
+        """A second run calls no model and writes nothing."""
         again = Path(shutil.copy(uninterrupted, tmp_path / "p.wb"))
         with Project.open(again) as project:
             outcomes = scored.run(project, process)
@@ -138,7 +142,7 @@ class TestWhatIsWritten:
         assert content(again) == expected
 
     def test_an_end_tag_belongs_to_mode_tuned(self) -> None:
-        """A mode whose prompt names its own end answer takes no other."""
+        """A mode whose prompt names its own end answer refuses an end tag."""
         prompts = {"base": parse_prompt("base", prompt_text("base"))}
         assert question_for("tuned", {}, "<bye>").end_tag == "<bye>"
         with pytest.raises(UsageError, match="mode `tuned` only"):
@@ -178,7 +182,7 @@ def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content, seed
 def test_a_kill_of_the_model_process_changes_no_bit(
     project: Project, path: Path, expected: Content, process: ModelProcess
 ) -> None:
-    """When the model process is killed once in every block, the job goes on and its result is the same."""
+    """When the model process is killed once in every block, the job continues with the same result."""
     killed: set[int] = set()
     for stage in scored.stages(project, process):
         struck: set[int] = set()
@@ -194,7 +198,7 @@ def test_a_kill_of_the_model_process_changes_no_bit(
 
 
 def _begun(project: Project) -> int:
-    """The record of a run that a stage may count in."""
+    """A run record for the stage."""
     return project.write(
         lambda conn: runs.create(
             conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
@@ -205,14 +209,14 @@ def _begun(project: Project) -> int:
 def test_cancel_keeps_what_was_committed(
     project: Project, path: Path, expected: Content, process: ModelProcess
 ) -> None:
-    """A cancelled run keeps its whole blocks, and a later one goes on to the same result."""
+    """A cancelled run keeps its whole blocks, and a later one resumes to the same result."""
     committed = threading.Event()
     scoring, _ = scored.stages(project, process)
     runner = JobRunner(project, lambda event: None)
     seen: list[int] = []
 
     class Watched:
-        """The stage, telling when its first block is committed."""
+        """The stage, which signals when its first block is committed."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(scoring, name)
@@ -248,7 +252,7 @@ def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> N
 
 
 def test_limit(project: Project, process: ModelProcess) -> None:
-    """A limit scores the first so many conversations of the project."""
+    """A limit scores the first conversations of the project."""
     scoring, _ = scored.stages(project, process, selection=Selection(limit=3))
     outcome = JobRunner(project, lambda event: None).run(scoring)
     assert isinstance(outcome, JobDone)
@@ -258,7 +262,7 @@ def test_limit(project: Project, process: ModelProcess) -> None:
 
 
 def test_names(project: Project, process: ModelProcess) -> None:
-    """Names choose among what matches before the limit counts; those that nothing is called are no error."""
+    """Names select among the matching conversations before the limit counts; unknown names are no error."""
     with project.reading() as conn:
         every = conversations.ids(conn, ListQuery())
         rows = conversations.rows(conn, every)
@@ -272,7 +276,7 @@ def test_names(project: Project, process: ModelProcess) -> None:
 
 
 def test_filter(project: Project, process: ModelProcess) -> None:
-    """A filter scores what it matches, and the limit counts among that."""
+    """A filter selects conversations, and the limit counts among these."""
     with project.reading() as conn:
         wanted = [int(key) for key in conversations.ids(conn, ListQuery(parse_filter("turns>1")))]
         every = conversations.ids(conn, ListQuery())

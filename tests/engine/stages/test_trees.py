@@ -55,7 +55,7 @@ class TestGrowing:
     def test_every_conversation_has_a_tree_or_a_reason(
         self, project: Project, process: ModelProcess
     ) -> None:
-        """Measures are stored with the tree; where nobody answered the reason stands in its place."""
+        """Measures are stored with the tree; a conversation without an answer has the reason instead."""
         outcome = grow(project, process)
         rows = stored(project)
 
@@ -71,7 +71,7 @@ class TestGrowing:
                 assert (row.alpha, row.place) == (0.05, "last-answer")
 
     def test_stored_trees_are_whole(self, project: Project, process: ModelProcess) -> None:
-        """A tree read back has the leaves and the account that its row tells."""
+        """A stored tree has the leaves and the masses of its row."""
         grow(project, process, "turns<3")
         with project.reading() as conn:
             (row,) = [row for row in trees.measures(conn) if row.reason is None][:1]
@@ -83,7 +83,7 @@ class TestGrowing:
         assert tree.account().covered == pytest.approx(row.covered)
 
     def test_again_only_what_is_missing(self, project: Project, process: ModelProcess) -> None:
-        """A second run over more conversations leaves the trees that are there as they are."""
+        """A second run over more conversations leaves stored trees unchanged."""
         grow(project, process, "name:talk-00")
         before = stored(project)
         grow(project, process, "name:talk-00,talk-01")

@@ -16,19 +16,19 @@ VECTORS = VectorConfig("vectors", "first-user", None, "tfidf", "tfidf-1", 2, b"f
 
 
 def row(x: float, y: float) -> bytes:
-    """A vector as it is stored."""
+    """A vector in its stored form."""
     return struct.pack("<2f", x, y)
 
 
 def run_of(conn: sqlite3.Connection) -> int:
-    """A run that everything may come from."""
+    """A run to which the rows belong."""
     return runs.create(
         conn, stage="cluster", config_hash="x", params={}, fingerprints={}, code_version="test"
     )
 
 
 def conversations_with_vectors(project: Project, count: int) -> int:
-    """Imports so many conversations, ids from 1, all with a vector but the last; returns a run."""
+    """Imports conversations with ids from 1, all with a vector but the last; returns a run."""
     fill(
         project,
         [
@@ -51,7 +51,7 @@ def conversations_with_vectors(project: Project, count: int) -> int:
 def clustering(
     labels: Sequence[int | None], run_id: int, config: str = "clusters"
 ) -> dict[str, object]:
-    """What `clusterings.add` takes: the cluster of each conversation from id 1, None for an outlier."""
+    """The arguments of `clusterings.add`: the cluster of each conversation from id 1, None for an outlier."""
     numbers = sorted({label for label in labels if label is not None})
     return {
         "config_hash": config,

@@ -1,4 +1,4 @@
-"""Small conversations, small projects, and what is compared about them."""
+"""Small conversations and projects, and their content for comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_CONTENT = {"run_id", "started_at", "finished_at", "given_at", "pid"}
 
 
 def record(conversation: Conversation) -> Parsed:
-    """A conversation as a reader hands it on, without bytes worth keeping."""
+    """A conversation as a reader gives it."""
     return Parsed(None, b"{}", conversation)
 
 

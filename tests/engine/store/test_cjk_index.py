@@ -1,4 +1,4 @@
-"""Search in scripts that put no space between words."""
+"""Search in scripts without spaces between words."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def project(tmp_path: Path) -> Project:
     ],
 )
 def test_what_is_found(project: Project, text: str, found: list[int]) -> None:
-    """A Chinese or Japanese word is found anywhere, other words from their beginning, and nothing else."""
+    """A Chinese or Japanese word is found anywhere in a text, other words from their beginning only."""
     assert list(ConversationStore(project).ids(ListQuery(parse_filter(text)))) == found
 
 
 @pytest.mark.parametrize("few", [0, 1_000])
 def test_places(project: Project, few: int) -> None:
-    """The messages in which a word occurs are the same by the project's index and by one of the conversation."""
+    """The project's index and a search in one conversation find the same messages."""
     with project.reading() as conn:
         assert listing.hits(conn, 1, parse_filter("音"), few) == [0, 1]
         assert listing.hits(conn, 1, parse_filter("录音"), few) == [0]
@@ -61,7 +61,7 @@ def test_places(project: Project, few: int) -> None:
 
 
 def test_the_file_is_sound(tmp_path: Path) -> None:
-    """SQLite's own checks hold with the second index, and tool calls are in it."""
+    """SQLite's integrity checks pass with the second index, and tool calls are in it."""
     with Project.open(tmp_path / "p.wb", create=True) as project:
         fill(project, [talk("a", "音乐"), with_tools("t")])
     check_whole(tmp_path / "p.wb")

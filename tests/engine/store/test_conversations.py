@@ -27,7 +27,7 @@ from tests.engine.store.support import fill, give_scores, talk, with_tools
 
 @pytest.fixture
 def store(project: Project) -> ConversationStore:
-    """Six conversations of two sources, four of them scored, one judged."""
+    """Six conversations of two sources, four of them scored, one with a verdict."""
     fill(
         project,
         [
@@ -85,7 +85,9 @@ class TestFinding:
         ],
     )
     def test_filters(self, store: ConversationStore, query: ListQuery, expected: list[int]) -> None:
-        """Each filter keeps what it says; all words of a search must occur, each as the beginning of a word."""
+        """Each filter selects the right conversations; all words of a search must occur, each as the beginning of a
+        word.
+        """
         assert find(store, query) == expected
 
     @pytest.mark.parametrize(
@@ -100,12 +102,12 @@ class TestFinding:
     def test_sorting(
         self, store: ConversationStore, sort: SortKey, up: list[int], down: list[int]
     ) -> None:
-        """Descending is ascending turned round, and conversations without a score come last in either direction."""
+        """Descending order is the reverse of ascending, and conversations without a score come last in both."""
         assert find(store, ListQuery(sort=sort)) == up
         assert find(store, ListQuery(sort=sort, descending=True)) == down
 
     def test_sorting_by_length(self, store: ConversationStore) -> None:
-        """Sorting by length follows the characters that rows show."""
+        """Sorting by length is by the number of characters that rows show."""
         ids = store.ids(ListQuery(sort="length"))
         lengths = [row.chars for row in store.rows(ids)]
         assert lengths == sorted(lengths)
@@ -133,7 +135,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConversationS
     | st.text(st.sampled_from("\"*()^:-+{}'\\ ANDORNEARTab\0\ud800日é;%_"), max_size=40)
 )
 def test_no_search_text_is_an_sql_error(searched: ConversationStore, text: str) -> None:
-    """Whatever a person types, a search finds some conversations or none; it is never a syntax error."""
+    """Any search text finds some conversations or none, without an SQL error."""
     words = tuple(Term(TEXT, ":", (word,)) for word in text.split())
     found = searched.ids(ListQuery(Filter(words)))
     assert set(found) <= {1, 2}
@@ -181,7 +183,7 @@ class TestRows:
         ]
 
     def test_no_such_conversation(self, store: ConversationStore) -> None:
-        """Asking for bytes that are not there is an error of ours; messages are simply none."""
+        """Reading the bytes of an unknown conversation raises a WorkbenchError; its messages are an empty list."""
         with pytest.raises(ProjectError, match="no conversation 99"):
             store.original(99)
         assert store.messages(99) == []
@@ -228,7 +230,7 @@ class TestCounts:
     def test_counts_agree_with_the_list(
         self, store: ConversationStore, terms: list[str], sort: SortKey, descending: bool
     ) -> None:
-        """For any query the states add up to the conversations, and each count is what the rows show."""
+        """For any query the states add up to the number of conversations, and each count equals that of the rows."""
         query = ListQuery(parse_filter(" ".join(terms)), sort, descending)
         rows = store.rows(store.ids(query))
         counts = store.counts(query)
@@ -245,7 +247,7 @@ class TestCounts:
 def test_timings_with_many_conversations(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Prints how long the questions of a screen take on 20,000 conversations; asserts only the answers."""
+    """Prints the times of a screen's queries on 20,000 conversations; asserts only the results."""
     with Project.open(tmp_path / "p.wb", create=True) as project:
         store = ConversationStore(project)
         figures = []
@@ -288,7 +290,7 @@ def test_timings_with_many_conversations(
 
 
 def test_reads_do_not_block_writes(project: Project) -> None:
-    """A long read sees one state of the file while a writer goes on."""
+    """A long read sees one state of the file while a writer commits."""
     fill(project, [talk(str(n), f"hi {n}") for n in range(450)])
     reading = conversations.export_conversations(project.reader())
     assert next(reading)[0] == 1

@@ -111,7 +111,7 @@ class TestWhatIsSeen:
                 assert call.messages[0].speaker == "user"
 
     def test_the_adviser(self) -> None:
-        """In one task only the system message tells the assistant its role."""
+        """Only in the task `new travel planning` a system message tells the assistant its role."""
         for task in TASKS:
             _, calls = played(meeting(task=task), leaves_after(1))
             first = next(call for call in calls if call.role == "assistant")

@@ -1,4 +1,4 @@
-"""Each task in the loop: an answer that comes late, none at all, what is asked of whom, and what nobody is told."""
+"""Each task in the loop: a late answer, no answer, which models are called, and what their prompts must not contain."""
 
 from __future__ import annotations
 
@@ -69,10 +69,8 @@ def right_reply(instruction: Instruction) -> str:
 
 
 class Models:
-    """All models of a simulation: an assistant that solves the task from the given user turn on, and helpful others.
-
-    Attributes:
-        asked: Every call.
+    """All models of a simulation: an assistant that solves the task from the given user turn on, and valid replies for
+    the others. Attributes: asked: Every call.
     """
 
     def __init__(self, instruction: Instruction, right_from: int) -> None:
@@ -145,7 +143,7 @@ def named(value: Any) -> str | None:
 def test_every_task_ends_under_every_condition(
     instruction: Instruction, condition: Condition
 ) -> None:
-    """With a reply that is right from the second turn on, the conversation ends solved and is read back."""
+    """With a right reply from the second turn on, the conversation ends solved, and its record can be imported."""
     one_turn = condition in ("full", "concat", "shuffle-concat")
     played, _ = simulated(instruction, condition, right_from=1 if one_turn else 2)
     assert played.ending.result["is_correct"] is True
@@ -161,7 +159,7 @@ def test_every_task_ends_under_every_condition(
 
 @pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
 def test_without_a_right_reply_all_shards_are_revealed(instruction: Instruction) -> None:
-    """Each once, in a turn of its own, and the conversation is not solved."""
+    """Without a right reply every shard is revealed once, in a turn of its own, and the conversation is not solved."""
     played, _ = simulated(instruction, "sharded", right_from=99)
     result = played.ending.result
     assert result["revealed"] == result["turns"] == len(instruction.shards)
@@ -171,7 +169,7 @@ def test_without_a_right_reply_all_shards_are_revealed(instruction: Instruction)
 @pytest.mark.parametrize("condition", ["full", "concat", "sharded", "recap"])
 @pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
 def test_the_assistant_is_told_no_answer(instruction: Instruction, condition: Condition) -> None:
-    """What the assistant sees holds neither the gold answer, nor a score, nor a private test."""
+    """The assistant's prompts have neither the gold answer, nor a score, nor a private test."""
     gold = {
         "math": instruction.keys.get("answer"),
         "database": instruction.keys.get("reference_sql"),
@@ -189,7 +187,7 @@ def test_the_assistant_is_told_no_answer(instruction: Instruction, condition: Co
 
 
 def test_summaries_are_judged_after_the_last_shard_only() -> None:
-    """An earlier summary scores 0 and no judge is asked, however good it is."""
+    """A summary before the last shard scores 0 without a call of the judge."""
     [instruction] = [one for one in ONE_OF_EACH if one.task == "summary"]
     played, models = simulated(instruction, "sharded", right_from=1)
     judged = [call for call in models.asked if call.module == "summary judge"]
@@ -205,7 +203,7 @@ def test_summaries_are_judged_after_the_last_shard_only() -> None:
 
 @pytest.mark.parametrize("task", ["translation", "summary", "data2text"])
 def test_fixed_templates_ask_no_model_to_play_the_user(task: str) -> None:
-    """The user of these tasks is a template; everything is sent, in the order of the shards."""
+    """Tasks with a user template call no user model; all shards are sent in order."""
     [instruction] = [one for one in ONE_OF_EACH if one.task == task]
     played, models = simulated(instruction, "sharded", right_from=99)
     assert not [call for call in models.asked if call.module == "user"]
@@ -213,7 +211,7 @@ def test_fixed_templates_ask_no_model_to_play_the_user(task: str) -> None:
 
 
 def test_two_plays_of_a_case_are_equal() -> None:
-    """A play is a function of its scenario and the replies: the records are the same."""
+    """Two plays of a scenario with the same replies have the same record."""
     for instruction in ONE_OF_EACH:
         first, second = (simulated(instruction, "snowball", right_from=3)[0] for _ in range(2))
         assert first.ending == second.ending

@@ -1,7 +1,6 @@
-"""Writes and loads the samples of released schemas, SQL text that can be read and compared.
-
-`python -m tests.engine.store.released.dump` writes the sample of the present schema. It is run once for each
-schema, before its release, and its output is never edited or written again.
+"""Writes and loads the samples of released schemas, as SQL text. `python -m tests.engine.store.released.dump` writes
+the sample of the present schema. It is run once for each schema, before its release; a sample is never edited or
+written again.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ INDEX = "message_fts"
 
 
 def load(sample: Path, path: Path) -> None:
-    """Makes a project file out of a sample."""
+    """Makes a project file from a sample."""
     conn = sqlite3.connect(path)
     conn.executescript(sample.read_text(encoding="utf-8"))
     if conn.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (cjk_index.INDEX,)).fetchone():
