@@ -1,4 +1,4 @@
-"""The log a model reads."""
+"""The log that a model reads."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def log_text(*messages: Message) -> str:
 
 
 def test_log_has_the_form_of_the_definition() -> None:
-    """A log names turn, step, speaker and kind of each step; a tool's answer is the assistant's side."""
+    """A log names turn, step, speaker and kind of each step; a tool message counts as the assistant's side."""
     calls = (ToolCall("cancel", '{"id": "EHGLP3"}', "c1"), ToolCall("note", "not JSON"))
     log = log_text(
         Message("system", "Help with flights."),
@@ -79,12 +79,12 @@ def test_step_that_only_calls_has_no_empty_line() -> None:
 
 
 def test_developer_reads_as_system() -> None:
-    """A developer message is a system message to the model."""
+    """A developer message is a system message in the log."""
     assert log_text(Message("developer", "x")).startswith("TURN 1, STEP 1, system chat:")
 
 
 def test_model_view_stands_for_text_and_calls() -> None:
-    """Where the guard took a finishing call away the model reads a chat step without it."""
+    """Where the leak guard removed a finishing call, the log has a chat step without it."""
     finish = (ToolCall("finish", '{"answer": "42"}'),)
     message = Message("assistant", "", tool_calls=finish, model_view="42")
     assert log_text(message) == "TURN 1, STEP 1, assistant chat:\n42"
@@ -92,7 +92,7 @@ def test_model_view_stands_for_text_and_calls() -> None:
 
 @given(MESSAGES)
 def test_pieces_are_the_steps_in_order(messages: list[Message]) -> None:
-    """Every message that is not hidden has one piece; only the first has no separator in front."""
+    """Every message that is not hidden is one piece; only the first has no separator before it."""
     pieces = render_log(messages)
     assert [piece.message for piece in pieces] == [
         index for index, message in enumerate(messages) if not message.hidden
@@ -116,7 +116,7 @@ def test_turns_rise_at_system_and_user_steps(messages: list[Message]) -> None:
 
 @given(MESSAGES)
 def test_log_of_a_prefix_is_a_prefix_of_the_log(messages: list[Message]) -> None:
-    """What comes later in a conversation never changes an earlier piece."""
+    """Later messages never change an earlier piece."""
     whole = render_log(messages)
     for end in range(len(messages)):
         part = render_log(messages[:end])
@@ -148,7 +148,7 @@ def test_hostile_arguments_are_rendered() -> None:
 
 
 def test_hash_ignores_what_the_guard_changed() -> None:
-    """Two imports of one conversation are the same whether or not the guard hid something, other texts differ."""
+    """The hash of a conversation does not depend on the leak guard; other texts have other hashes."""
     plain = [Message("user", "hi")]
     assert content_hash(plain) == content_hash([Message("user", "hi", model_view="", hidden=True)])
     assert content_hash(plain) != content_hash([Message("user", "hi ")])

@@ -1,4 +1,4 @@
-"""The filter language: what it reads, what it refuses, what it proposes."""
+"""The filter language: parsing, errors, completion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read(text: str) -> Filter | FilterError:
 
 class TestReading:
     def test_a_line_of_terms(self) -> None:
-        """Fields, comparisons, negation, alternatives, ranges and words stand side by side."""
+        """Fields, comparisons, negation, alternatives, ranges and words can be combined."""
         found = parse_filter('state:incomplete,borderline turns>5 -tag:spam p:.2...4 "card gone" r')
 
         assert found.terms == (
@@ -32,7 +32,7 @@ class TestReading:
         )
 
     def test_nothing_matches_everything(self) -> None:
-        """An empty line is a filter without terms, which is false."""
+        """An empty line is a filter without terms, whose truth value is false."""
         assert parse_filter("  ") == Filter()
         assert not parse_filter("")
 
@@ -41,7 +41,7 @@ class TestReading:
         assert parse_filter("State=Complete") == parse_filter("state:complete")
 
     def test_what_is_quoted_is_text(self) -> None:
-        """A field name inside quotation marks is searched for."""
+        """A field name inside quotation marks is a word to search for."""
         assert parse_filter('"state:x"').terms == (Term(TEXT, ":", ("state:x",), whole=True),)
 
     def test_a_quoted_value_may_hold_commas_and_spaces(self) -> None:
@@ -50,7 +50,7 @@ class TestReading:
 
     @given(st.text(max_size=40))
     def test_any_text_is_read_or_refused_with_a_place(self, text: str) -> None:
-        """No text does anything else, and what is read is written back to the same filter."""
+        """Any text is parsed, and then written back to the same filter, or refused with a position."""
         found = read(text)
 
         if isinstance(found, FilterError):
@@ -79,7 +79,7 @@ class TestRefusing:
         ],
     )
     def test_an_error_says_where(self, text: str, at: int, told: str) -> None:
-        """Each kind of mistake names its place and what would be right."""
+        """Each kind of error has its position and the right form."""
         with pytest.raises(FilterError) as caught:
             parse_filter(text)
 
@@ -90,11 +90,11 @@ class TestRefusing:
 
 class TestCompleting:
     def test_an_empty_line_offers_all_fields(self) -> None:
-        """Each field is offered with what it is."""
+        """For an empty line every field is offered with its meaning."""
         assert len(completions("", 0, {})) == len(FIELDS)
 
     def test_values_of_the_field_at_the_cursor(self) -> None:
-        """After a comma the next alternative is offered, in place of what was typed of it."""
+        """After a comma the next alternative is offered, replacing what was typed of it."""
         text = "turns>2 state:complete,inc"
 
         assert [(c.start, c.text) for c in completions(text, len(text), {})] == [(23, "incomplete")]

@@ -1,6 +1,5 @@
-"""The guard against the network: what it refuses, what it lets pass, and that the program never asks for it.
-
-Each test has processes of its own, because a guard that could be taken off again would be none.
+"""The network guard: what it refuses, what it allows, and that the program never uses the network unasked. Each test
+has processes of its own, because the guard cannot be taken off a process.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class TestTheProgram:
         assert not record.exists(), record.read_text()
 
     def test_the_watch_would_have_seen_it(self, tmp_path: Path) -> None:
-        """The recorder of the test above does notice a connection."""
+        """The recorder of the test above detects a connection."""
         record = tmp_path / "record"
         run(
             RECORDER + "import socket; socket.socket().connect_ex(('127.0.0.1', 9))",
@@ -123,7 +122,7 @@ class TestRefused:
         ],
     )
     def test_other_machines(self, attempt: str) -> None:
-        """Connections, datagrams and look-ups that leave the machine raise an error that names the target."""
+        """Connections, datagrams and look-ups to other machines raise an error that names the target."""
         done = run(
             f"""
             import asyncio, socket, urllib.request
@@ -166,7 +165,7 @@ class TestRefused:
 
 class TestAllowed:
     def test_what_reaches_nobody(self) -> None:
-        """Sockets in the file system, pairs, an event loop and this machine's own name work as ever."""
+        """Unix sockets, socket pairs, an event loop and this machine's own name work as before."""
         done = run(
             """
             import asyncio, json, socket, tempfile, os
@@ -215,7 +214,7 @@ def tried(host, port):
 
 
 def answers(code: str, **environment: str) -> list[str]:
-    """What code prints that begins with a guard and two servers on this machine."""
+    """The output of code after a preamble with the guard and two servers on this machine."""
     done = run(NAMED + textwrap.dedent(code), **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:-1]
@@ -223,7 +222,7 @@ def answers(code: str, **environment: str) -> list[str]:
 
 class TestNamed:
     def test_this_machine_is_no_exception(self) -> None:
-        """A server on this machine is reached while it is asked, by the named port, and not before or after."""
+        """A server on this machine can be reached only during the request, at the named port."""
         assert answers(
             """
             print(tried("127.0.0.1", first))
@@ -243,7 +242,7 @@ class TestNamed:
         ) == ["reached refused"]
 
     def test_inside_each_other(self) -> None:
-        """A second endpoint joins the first for as long as its block lasts."""
+        """A second allowed endpoint is added to the first until its block ends."""
         assert answers(
             """
             with network_guard.reaching("127.0.0.1", first):
@@ -254,7 +253,7 @@ class TestNamed:
         ) == ["reached reached", "reached refused"]
 
     def test_tasks(self) -> None:
-        """Of two tasks in one thread, only the one that asks is let pass."""
+        """Of two tasks in one thread, only the one that opened the endpoint may connect."""
         assert answers(
             """
             import asyncio
@@ -290,7 +289,7 @@ class TestSwitches:
 
     @pytest.mark.parametrize("value", ["1", "yes", "TRUE", "anything"])
     def test_the_variable(self, value: str) -> None:
-        """It refuses what the user named as well, and says how to change that."""
+        """The variable also refuses what the user named, and the error says how to change that."""
         (said,) = answers(self.ASKING, WORKBENCH_OFFLINE=value)
         assert said.endswith(
             "is not reached, because the variable WORKBENCH_OFFLINE is on."
@@ -299,12 +298,13 @@ class TestSwitches:
 
     @pytest.mark.parametrize("value", ["", "0", "off", " False "])
     def test_the_variable_off(self, value: str) -> None:
-        """These values are as good as none."""
+        """These values of the variable are the same as an unset one."""
         assert answers(self.ASKING, WORKBENCH_OFFLINE=value) == ["reached"]
 
     def test_turned_on_while_it_is_asked(self) -> None:
-        """A switch holds at once, for the next connection of what is being asked, until all that turned it on turned it
-        off."""
+        """An offline switch is in force for the next connection, until everything that turned it on has turned
+        it off.
+        """
         assert answers(
             """
             with network_guard.reaching("127.0.0.1", first):
@@ -321,7 +321,9 @@ class TestSwitches:
 
 class TestChildren:
     def test_environment(self) -> None:
-        """A child gets no key, silent libraries that read files only, the switch, and all else as it is."""
+        """A child process gets no key, libraries that are offline and silent, the offline switch, and the rest of the
+        environment unchanged.
+        """
         done = run(
             """
             import json
@@ -348,7 +350,7 @@ class TestChildren:
         ],
     )
     def test_guards_itself(self, start: str, tmp_path: Path) -> None:
-        """The model process and the trainer are guarded whoever starts them, and their libraries read files only."""
+        """The model process and the trainer install the guard whoever starts them, and their libraries are offline."""
         done = run(
             f"""
             import os, sys
@@ -361,7 +363,7 @@ class TestChildren:
         assert done.stderr.endswith("True 1\n"), done.stderr
 
     def test_a_library_heeds_it(self) -> None:
-        """What the libraries read is what is set: the hub's own library sees itself offline and without telemetry."""
+        """The variables have an effect: the hub's own library is offline and without telemetry."""
         pytest.importorskip("huggingface_hub", reason="no library of the hub is installed")
         done = run(
             """

@@ -38,7 +38,7 @@ def test_safe_text_stays_as_it_is(text: str) -> None:
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
 def test_plain_text_is_untouched(text: str) -> None:
-    """Printable ASCII is shown as it stands."""
+    """Printable ASCII is unchanged."""
     assert display_safe(text) == text
 
 
@@ -48,12 +48,12 @@ def test_escape_sequence_becomes_visible() -> None:
 
 
 def test_bidirectional_override_becomes_visible() -> None:
-    """Text that would be drawn backwards shows where it would turn."""
+    """Bidirectional controls are replaced by a visible character."""
     assert display_safe("abc\u202edef") == "abc\ufffddef"
 
 
 def test_emoji_stay() -> None:
-    """Emoji remain; joined ones fall apart into their parts, since terminals disagree about the width."""
+    """Emoji remain; joined ones are split into their parts, since terminals disagree about the width."""
     assert display_safe("done \U0001f680") == "done \U0001f680"
     assert display_safe("\U0001f469\u200d\U0001f680") == "\U0001f469\U0001f680"
     assert display_safe("\u2764\ufe0f") == "\u2764"
@@ -79,14 +79,16 @@ def test_windows_line_ends_become_newlines() -> None:
     ids=["accents", "mixed", "Thai", "Hebrew", "enclosing", "Korean vowels", "spacing", "Adlam"],
 )
 def test_flood_of_combining_marks_is_cut(marks: str) -> None:
-    """A letter keeps eight of the marks stacked on it, in whatever script, and shows that it had more."""
+    """A letter keeps eight of its combining marks, in any script, with a sign that it had more."""
     kept = (marks * 8)[:8]
     assert display_safe("a" + marks * 5_000 + "b") == f"a{kept}\ufffdb"
     assert display_safe(f"a{kept}b") == f"a{kept}b"
 
 
 def test_what_terminals_draw_in_different_widths_is_made_plain() -> None:
-    """Flags become their letters, skin tones and variation selectors go, so that every terminal agrees on the cells."""
+    """Flags become letters, skin tones and variation selectors are dropped, so that every terminal agrees on
+    the width.
+    """
     assert display_safe("to \U0001f1e9\U0001f1ea!") == "to DE!"
     assert display_safe("\U0001f44d\U0001f3fd") == "\U0001f44d"
     assert display_safe("1\ufe0f\u20e3") == "1\u20e3"
@@ -96,7 +98,7 @@ def test_what_terminals_draw_in_different_widths_is_made_plain() -> None:
     "unit", ["word ", "\u65e5\u672c", "\u0301", "\x1b[31m", "\U0001f469\u200d"]
 )
 def test_width_after_making_safe_is_the_sum_of_its_parts(unit: str) -> None:
-    """Textual counts for a whole text the cells that a terminal gives its characters one by one."""
+    """Textual's width of a safe text is the sum of the widths of its characters."""
     safe = display_safe(f"a{unit * 300}z")
     assert cell_len(safe) == sum(map(cells, safe))
 
@@ -110,21 +112,21 @@ def test_one_line_is_one_short_line(text: str, limit: int) -> None:
 
 
 def test_one_line_marks_what_it_cuts() -> None:
-    """A cut preview ends in an ellipsis; a short text is shown whole with its blanks made single."""
+    """A cut preview ends in an ellipsis; a short text is whole, with runs of white space made one space."""
     assert one_line("abcdef", 4) == "abc\u2026"
     assert one_line("  a \n b ", 10) == "a b"
 
 
 @given(st.recursive(ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner)))
 def test_json_says_the_same_without_anything_that_acts(value: object) -> None:
-    """JSON for a terminal is read back as what it was made of, and every encoding of Unicode takes it."""
+    """JSON for a terminal is parsed back to the same value and can be written in every encoding of Unicode."""
     written = as_json(value)
     assert json.loads(written) == value
     assert not _acts(written.encode("utf-8").decode())
 
 
 def test_json_keeps_letters_as_they_are() -> None:
-    """Only what could act is written as an escape."""
+    """Only characters that could act on a terminal are escaped."""
     assert as_json({"a": "Zürich 日本 🛫\x9b\u202e"}) == '{"a": "Zürich 日本 🛫\\u009b\\u202e"}'
 
 

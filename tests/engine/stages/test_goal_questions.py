@@ -169,7 +169,7 @@ def test_a_kill_of_the_model_process_changes_no_bit(
 
 
 def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
-    """Stages that are interrupted before their turn ask the model nothing."""
+    """Stages that are interrupted before their turn call no model."""
     with Project.open(path) as project:
         stage = goal_runs.model_stages(project, process)[0]
         stage.interrupt()
@@ -178,8 +178,9 @@ def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
 
 
 def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
-    """Algorithm 1: every pair that stands is asked about, most similar first, and merged or refused by the model's
-    word, until none is left; what a person forbade is not asked about."""
+    """Algorithm 1 of the paper: every undecided pair is asked about, most similar first, and merged or refused by the
+    model's answer, until none is left; pairs that a person refused are left out.
+    """
     decision_log = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id
@@ -202,7 +203,7 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
 
 
 def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
-    """`auto` asks about what is near the threshold before it decides: every merge of such a pair was asked about."""
+    """`auto` asks about pairs near the threshold before it decides: every merge of such a pair was asked about."""
     decision_log = DecisionLog(done)
     asking = goal_runs.propose(done, process, decision_log)
     queue_cache = MergeQueueCache(done, decision_log)
@@ -218,7 +219,7 @@ def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
 
 
 def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) -> None:
-    """A pair whose probability lies far above the threshold is merged without a question."""
+    """A pair whose probability is far above the threshold is merged without a question."""
     decision_log = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id

@@ -1,4 +1,4 @@
-"""Vectors, clusters, assignment and stability as stages: what is written, what is resumed, what is taken over."""
+"""Embedding, clustering, assignment and stability as stages: what is written, resumed and transferred."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TestEmbedding:
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Small batches, cancelled after the first and gone on with, give the same vectors and the same reasons."""
+        """Small batches, cancelled after the first and resumed, give the same vectors and the same reasons."""
         whole, _ = goal_runs.vector_stages(project, decision_log)
         with Project.open(Path(shutil.copy(project.path, tmp_path / "other.wb"))) as other:
             goal_runs.run(project, [whole])
@@ -82,7 +82,7 @@ class TestEmbedding:
     def test_other_conversations_are_fitted_anew(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """What is fitted on other texts has another key, so vectors of two fits never mix."""
+        """An embedder fitted on other texts has another key, so vectors of two fits never mix."""
         few, _ = goal_runs.vector_stages(project, decision_log, limit=20)
         every, _ = goal_runs.vector_stages(project, decision_log)
         goal_runs.run(project, [few, every])
@@ -126,7 +126,7 @@ class TestEmbedding:
         assert (embed.embedded, embed.without) == (3, 5)
 
     def test_no_text_at_all(self, tmp_path: Path) -> None:
-        """Where nobody wrote anything the stage says so instead of storing nothing."""
+        """Where no conversation has a text, the stage fails with a message and stores nothing."""
         goal_runs.make(tmp_path / "empty.wb", count=0)
         with Project.open(tmp_path / "empty.wb") as project:
             embed = EmbedStage(
@@ -142,7 +142,7 @@ class TestClustering:
     def test_a_partition_of_what_has_a_vector(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """Every conversation with a vector is in one cluster or an outlier; goals of one kind are together."""
+        """Every conversation with a vector is in one cluster or an outlier; goals of one kind are in one cluster."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             stored = stored_clustering(conn, None)
@@ -159,7 +159,7 @@ class TestClustering:
         assert len(kinds) == 4
 
     def test_again_shows_what_was_made(self, project: Project, decision_log: DecisionLog) -> None:
-        """A clustering with the same parameters is shown again instead of made; another one is stored and shown."""
+        """A clustering with the same parameters is shown again, not made again; another one is stored and shown."""
         first, again, other = (
             goal_runs.vector_stages(project, decision_log, k=k) for k in (4, 4, 5)
         )
@@ -179,7 +179,7 @@ class TestClustering:
             assert 4 <= stored_clustering(conn, None).k < 48
 
     def test_decisions_are_taken_over(self, project: Project, decision_log: DecisionLog) -> None:
-        """What a person forbade on one clustering is forbidden on the next, by the members."""
+        """A pair that a person refused for good on one clustering is refused on the next, by members."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             before = stored_clustering(conn, None).id
@@ -203,7 +203,7 @@ class TestClustering:
     def test_cancelled_while_it_computes(
         self, project: Project, decision_log: DecisionLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A cancel does not wait for what is computed: the work is left behind, and nothing of it is stored."""
+        """A cancel does not wait for a running computation; its result is not stored."""
         begun, released = threading.Event(), threading.Event()
 
         def slow(*_args: object, **_more: object) -> None:
@@ -225,7 +225,7 @@ class TestClustering:
 
 class TestAssigning:
     def assign(self, project: Project, decision_log: DecisionLog) -> AssignStage:
-        """Embeds and assigns what came later."""
+        """Embeds and assigns later conversations."""
         with project.reading() as conn:
             stored = stored_clustering(conn, None)
         embed = EmbedStage(
@@ -242,7 +242,7 @@ class TestAssigning:
     def test_later_ones_go_where_their_like_are(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """Each later conversation is in the group of its kind, the strange one in none; members stay as they were."""
+        """Each later conversation is assigned to the group of its kind, an unusual one to none; members stay."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
@@ -269,7 +269,7 @@ class TestAssigning:
         assert self.assign(project, decision_log).assigned == 0
 
     def test_to_merged_groups(self, project: Project, decision_log: DecisionLog) -> None:
-        """After a merge later conversations go to the merged group."""
+        """After a merge later conversations are assigned to the merged group."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
@@ -282,7 +282,7 @@ class TestAssigning:
 
 
 def _served(weights: str) -> Vectoriser:
-    """An embedding model in another process, as far as the stage can tell."""
+    """An embedding model in another process, as the stage sees it."""
 
     def rows(texts: Sequence[str]) -> Vectors:
         return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
@@ -298,7 +298,7 @@ def _merge_all(state: MergeState) -> Iterator[GoalDecision]:
 
 class TestStability:
     def test_repetitions_resume(self, project: Project, decision_log: DecisionLog) -> None:
-        """Repetitions done in two runs are those of one run; each cluster has its mean Jaccard."""
+        """Repetitions done in two runs equal those of one run; each cluster has its mean Jaccard."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         goal_runs.run(project, [StabilityStage(project, seeds=1, bootstraps=2)])
         stage = StabilityStage(project, seeds=2, bootstraps=4)
@@ -320,7 +320,9 @@ class TestStability:
 
 class TestHoldingOut:
     def test_figures(self, project: Project, decision_log: DecisionLog) -> None:
-        """Half is clustered and half assigned; the same seed gives the same figures, and nothing is stored."""
+        """The held-out test clusters half and assigns half; the same seed gives the same figures, and nothing
+        is stored.
+        """
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         before = goal_content(Path(project.path))
 

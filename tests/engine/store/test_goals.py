@@ -35,8 +35,9 @@ def add(project: Project, labels: list[int | None], run_id: int, config: str = "
 
 class TestTexts:
     def test_what_the_user_wrote(self, project: Project) -> None:
-        """The first message of the user that says anything, or all of them, as a model reads them: without what the
-        leak guard hid or changed; a conversation in which the user wrote nothing has a reason."""
+        """The goal text is the user's first message with a text, or all of them, without what the leak guard hid or
+        changed; without user text there is a reason.
+        """
         messages = (
             Message("system", "You help."),
             Message("user", "  "),
@@ -59,8 +60,9 @@ class TestTexts:
             }
 
     def test_summaries(self, project: Project) -> None:
-        """A reply that is no goal keeps its reason; what no run has reached has one too; configurations lie side by
-        side."""
+        """A reply that is no goal has its reason, and so has a conversation that no run has reached; configurations are
+        stored side by side.
+        """
         fill(project, [talk(name, name) for name in "abc"])
 
         def work(conn: sqlite3.Connection) -> None:
@@ -81,7 +83,7 @@ class TestTexts:
         }
 
     def test_an_empty_goal_needs_a_reason(self, project: Project) -> None:
-        """The file refuses an empty text without one."""
+        """An empty text without a reason is refused."""
         fill(project, [talk("a", "a")])
         with pytest.raises(Exception, match="CHECK"):
             project.write(lambda conn: _empty_goal(conn))
@@ -94,8 +96,9 @@ def _empty_goal(conn: sqlite3.Connection) -> None:
 
 class TestVectors:
     def test_blocks(self, project: Project) -> None:
-        """What was stored comes back block by block, byte for byte, in the order of ids; a conversation has a vector, a
-        reason for none, or is lacking."""
+        """Vectors come back block by block, byte for byte, in the order of ids; a conversation has a vector, a reason
+        for none, or is missing.
+        """
         fill(project, [talk(f"t{n}", f"t{n}") for n in range(6)])
 
         def work(conn: sqlite3.Connection) -> None:
@@ -117,8 +120,9 @@ class TestVectors:
             assert vectors.config(conn, "others") is None
 
     def test_sets_do_not_mix(self, project: Project) -> None:
-        """A vector of another length is refused, one under another configuration is not seen, and what was fitted once
-        stays."""
+        """A vector of another length is refused, one of another configuration is not found, and a fitted embedder is
+        stored once.
+        """
         fill(project, [talk("a", "a")])
 
         def work(conn: sqlite3.Connection) -> int:
@@ -140,7 +144,7 @@ class TestVectors:
 
 class TestClusterings:
     def test_a_clustering(self, project: Project) -> None:
-        """It is stored whole, with what it counts, and shown; an earlier one can be shown again."""
+        """A clustering is stored whole with its counts, and shown; an earlier one can be shown again."""
         run_id = conversations_with_vectors(project, 6)
         first = add(project, [0, 0, 1, None, 1], run_id)
         second = add(project, [0, 0, 0, 0, 0], run_id, "later")
@@ -161,8 +165,9 @@ class TestClusterings:
         check_whole(project.path)  # type: ignore[arg-type]
 
     def test_labels(self, project: Project) -> None:
-        """They are those of the configuration that was registered last; each lacks its own; a cluster may have a reason
-        instead."""
+        """Labels are those of the configuration that was registered last; each has its own missing clusters; a cluster
+        may have a reason instead.
+        """
         run_id = conversations_with_vectors(project, 4)
         key = add(project, [0, 1, 1], run_id)
 
@@ -187,7 +192,7 @@ class TestClusterings:
             assert list(clusterings.clusters_without_label(conn, key, "a")) == []
 
     def test_what_came_later(self, project: Project) -> None:
-        """It lacks an assignment until it has one, which a later one replaces."""
+        """A later conversation is missing an assignment until it has one, which a later one replaces."""
         run_id = conversations_with_vectors(project, 6)
         key = add(project, [0, 0, 1], run_id)
         one = Assigned(4, "c1", 0.75, (("c0", 0.2),), 0.25, 0)
@@ -202,7 +207,7 @@ class TestClusterings:
             assert clusterings.assigned_version(conn, key) == (2, 1, run_id)
 
     def test_stability(self, project: Project) -> None:
-        """The mean over bootstraps of the newest measurement; repetitions that are there are not wanted again."""
+        """Stability is the mean over bootstraps of the newest measurement; stored repetitions are not missing."""
         run_id = conversations_with_vectors(project, 4)
         key = add(project, [0, 1, 1], run_id)
 
@@ -219,7 +224,7 @@ class TestClusterings:
             assert [ari for _, ari, _ in goal_answers.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
 
     def test_answers(self, project: Project) -> None:
-        """They are found by the members of both sides and the questions; the last one counts."""
+        """Answers are found by the members of both sides and the questions; the last one counts."""
         run_id = conversations_with_vectors(project, 2)
         first = PairAnswer("ab", None, 0.5, None, "", "", "", "tiny.gguf", 2, 1.0)
         second = PairAnswer("ab", 0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 3.0)
@@ -237,8 +242,9 @@ class TestClusterings:
 
 class TestDecisions:
     def test_acts(self, project: Project) -> None:
-        """Undo takes back the newest act whole, redo gives it again until something else is decided, and what was said
-        stays in the history."""
+        """Undo takes back the newest act whole, redo repeats it until another decision is made, and all stay in the
+        history.
+        """
         run_id = conversations_with_vectors(project, 6)
         key = add(project, [0, 1, 2, 3, 3], run_id)
 
@@ -274,7 +280,7 @@ class TestDecisions:
 
 class TestFigures:
     def test_states_and_leaves(self, project: Project) -> None:
-        """One pass gives the states of every group; without a score a member is unscored, in no group nobody counts."""
+        """One query gives the states of every group; a member without a score is unscored, outliers do not count."""
         conversations_with_vectors(project, 6)
         give_scores(project, {1: 0.9, 2: 0.1, 3: 0.52, 4: 0.9, 5: None})
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 0, 2, 1])
@@ -284,7 +290,9 @@ class TestFigures:
             assert goal_counts.scored(conn, "config-a") == 5
 
     def test_periods(self, project: Project) -> None:
-        """By month, or by import in the order of imports; beyond the end of the map is no group."""
+        """Sizes are by month, or by import in the order of imports; a conversation beyond the end of the map is in no
+        group.
+        """
         conversations_with_vectors(project, 4)
         fill(project, [talk("later", "one more")], "b.jsonl")
         give_scores(project, {1: 0.9})
@@ -303,7 +311,7 @@ class TestFigures:
             ]
 
     def test_leaves(self, project: Project) -> None:
-        """The median over the trees of the members that have one."""
+        """The leaves of a group are the median over its members with a tree."""
         conversations_with_vectors(project, 4)
         run_id = project.write(run_of)
         trees_of = [

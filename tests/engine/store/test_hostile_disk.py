@@ -1,4 +1,4 @@
-"""Folders that cannot be written to and disks that are full."""
+"""Folders without write permission, and full disks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with a project in it that everybody may reach; pytest's own are closed to other users."""
+    """A folder with a project, accessible to every user; pytest's own folders are closed to others."""
     path = Path(tempfile.mkdtemp())
     path.chmod(0o755)
     with Project.open(path / "p.wb", create=True) as project:
@@ -38,7 +38,7 @@ def folder() -> Iterator[Path]:
 
 
 def without_rights(work: Callable[[], T]) -> T:
-    """Runs `work` in a child that file permissions hold for, also when the tests run as root."""
+    """Runs `work` in a child process without root's rights, so that file permissions apply to it."""
 
     def dropped() -> T:
         if os.getuid() == 0:
@@ -80,7 +80,7 @@ class TestReadOnlyPlaces:
         assert (why, found) == ("the file is write-protected", 1)
 
     def test_beside_a_writer_of_another_user(self, folder: Path) -> None:
-        """Someone without rights reads what a running writer has just committed."""
+        """A reader without write permission sees what a running writer has just committed."""
         with Project.open(folder / "p.wb") as project:
             fill(project, [talk("b", "hello again")], "b.jsonl")
             folder.chmod(0o555)
@@ -90,7 +90,7 @@ class TestReadOnlyPlaces:
         assert found == 2
 
     def test_no_right_to_read(self, folder: Path) -> None:
-        """A file that may not be read is a clear error."""
+        """A file without read permission is an error that says so."""
         (folder / "p.wb").chmod(0o000)
 
         def attempt() -> str:
@@ -103,7 +103,7 @@ class TestReadOnlyPlaces:
         assert without_rights(attempt) == "p.wb cannot be opened: Permission denied."
 
     def test_a_new_project_where_nothing_can_be_made(self, folder: Path) -> None:
-        """Creating in such a folder names the reason."""
+        """Creating a project in such a folder is an error with the reason."""
         folder.chmod(0o555)
 
         def attempt() -> str:
@@ -119,13 +119,13 @@ class TestReadOnlyPlaces:
 
 
 def texts(count: int) -> list[str]:
-    """Long texts that do not repeat."""
+    """Long texts without repetitions."""
     return [" ".join(f"word{n}x{i}" for i in range(800)) for n in range(count)]
 
 
 class TestFullDisk:
     def test_a_limit_in_the_system(self, tmp_path: Path) -> None:
-        """When the system refuses more bytes the error says so, and after that all is as before and usable."""
+        """When the system refuses more bytes, the error says so, and the project is unchanged and usable."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             fill(project, [talk("a", "hello")])
@@ -160,7 +160,7 @@ class TestFullDisk:
         assert set(before["conversation"]) <= set(content(path)["conversation"])
 
     def test_a_limit_in_the_file(self, tmp_path: Path) -> None:
-        """The same when SQLite itself finds the file full."""
+        """The same holds when SQLite finds the file full."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             pages = project.reader().execute("PRAGMA page_count").fetchone()[0]
@@ -176,7 +176,7 @@ class TestFullDisk:
         check_whole(path)
 
     def test_no_room_for_a_new_project(self, tmp_path: Path) -> None:
-        """Creating a project on a full disk is a clear error, and works once there is room."""
+        """Creating a project on a full disk is an error that says so, and works once there is space."""
         path = tmp_path / "p.wb"
 
         def attempt() -> str:

@@ -1,4 +1,4 @@
-"""Further data for the conversation list: tags, the histogram of scores, dates, and messages with words."""
+"""Data of the conversation list: tags, histogram of scores, dates, hits of words."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def store(project: Project) -> ConversationStore:
 
 class TestTags:
     def test_none(self, store: ConversationStore) -> None:
-        """Without tags there is nothing to list, and rows have none."""
+        """Without tags the list of tags is empty, and rows have none."""
         assert store.tags() == []
         assert store.rows([1])[0].tags == ()
 
     def test_tags_in_force(self, project: Project, store: ConversationStore) -> None:
-        """A tag is in force until it is taken off; rows and the list of tags agree."""
+        """A tag is in force until it is removed; rows and the list of tags agree."""
         for key, tag in [(1, "spam"), (1, "late"), (2, "spam"), (3, "odd"), (1, "spam")]:
             mark(project, key, "tag", tag)
         mark(project, 3, "untag", "odd")
@@ -46,7 +46,7 @@ class TestTags:
         assert list(store.ids(ListQuery(parse_filter("tag:spam -tag:late")))) == [2]
 
     def test_undone(self, project: Project, store: ConversationStore) -> None:
-        """Undoing an untag gives the tag back, as undoing a tag takes it away."""
+        """Undoing an untag restores the tag; undoing a tag removes it."""
         mark(project, 1, "tag", "spam")
         mark(project, 1, "untag", "spam")
         mark(project, 2, "tag", "spam")
@@ -72,12 +72,12 @@ class TestTags:
 
 class TestHistogram:
     def test_of_the_project(self, store: ConversationStore) -> None:
-        """An inner edge belongs to the part above it, 1 to the last part, and the unscored are counted apart."""
+        """A score on an inner edge belongs to the bin above, 1 to the last bin; unscored ones are counted apart."""
         assert store.histogram(None, 4) == Histogram((1, 0, 1, 1), 1)
         assert store.histogram(None, 1) == Histogram((3,), 1)
 
     def test_of_a_query(self, store: ConversationStore) -> None:
-        """Only what matches is counted."""
+        """Only conversations that match the query are counted."""
         assert store.histogram(ListQuery(parse_filter("p>=.5")), 2) == Histogram((0, 2), 0)
         assert store.histogram(ListQuery(parse_filter("name:t")), 2) == Histogram((0, 0), 1)
 
@@ -87,13 +87,13 @@ class TestHistogram:
         assert ConversationStore(project).histogram(None, 3) == Histogram((0, 0, 0), 1)
 
     def test_no_parts(self, store: ConversationStore) -> None:
-        """Nothing can be divided into no parts."""
+        """A histogram without bins is refused."""
         with pytest.raises(ValueError, match="0 parts"):
             store.histogram(None, 0)
 
 
 def test_dates(project: Project, store: ConversationStore) -> None:
-    """The first and the last date that is known; none when none is."""
+    """The first and the last known date; None without dates."""
     assert store.dates() == ("2023-12-24T18:00:00Z", "2026-03-01")
 
 
@@ -122,12 +122,12 @@ class TestHits:
     def test_of_a_filter(
         self, store: ConversationStore, wanted: str, key: int, expected: list[int]
     ) -> None:
-        """Each word counts by itself, also in tool calls; what must not occur is no hit."""
+        """Each word has its own hits, in tool calls too; a negated word has none."""
         assert store.hits(key, parse_filter(wanted)) == expected
 
     @pytest.mark.parametrize("wanted", ["red", "b", 'yes "red bicycle"', "zrh", '"*("', "é"])
     def test_of_long_conversations(self, project: Project, wanted: str) -> None:
-        """A conversation too long for an index of its own has the same hits through that of the project."""
+        """A conversation too long for an index of its own gets its hits from the project's index."""
         fill(project, [talk("a", "Red bicycle, blue Bicycles"), talk("b", "red, BLUE, café, yes")])
         words = parse_filter(wanted)
         with project.reading() as conn:

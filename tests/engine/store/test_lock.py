@@ -1,4 +1,4 @@
-"""Two workbenches on one project."""
+"""Two programs on one project."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_second_opens_read_only_and_says_who_writes(
 def test_the_lock_of_a_dead_process_does_not_matter(
     tmp_path: Path, holder: subprocess.Popen[bytes]
 ) -> None:
-    """After a kill the lock file is left behind, and the next one writes all the same."""
+    """A lock file that is left behind by a killed process does not prevent the next writer."""
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     assert (tmp_path / "p.wb.lock").exists()
@@ -72,7 +72,9 @@ def test_the_lock_of_a_dead_process_does_not_matter(
 
 
 def test_a_child_that_was_being_started_passes_the_lock_on(tmp_path: Path) -> None:
-    """Killed while it starts a process, a holder leaves its lock to that process for a moment; the next one waits."""
+    """A holder that is killed while it starts a child leaves the lock to the child for a moment; the next
+    writer waits.
+    """
     starting = HOLD.replace(
         "time.sleep(600)", "import os; time.sleep(0.4 if os.fork() == 0 else 600)"
     )
@@ -100,7 +102,7 @@ def test_two_names_of_one_file_are_one_project(tmp_path: Path) -> None:
 
 
 def test_a_lock_file_with_nonsense_in_it(tmp_path: Path) -> None:
-    """What the lock file says is only used to name its holder."""
+    """The content of the lock file is used only to name its holder."""
     first = WriteLock(str(tmp_path / "p.wb"))
     first.acquire()
     (tmp_path / "p.wb.lock").write_text("nonsense")
@@ -115,10 +117,8 @@ def test_a_lock_file_with_nonsense_in_it(tmp_path: Path) -> None:
 
 
 def test_never_two_holders(tmp_path: Path) -> None:
-    """Processes that take and release the lock as fast as they can never hold it together.
-
-    Each holder makes a file that must not exist yet and removes it again; the removal of the lock file at
-    release is what makes this hard.
+    """Processes that take and release the lock as fast as possible never hold it together. Each holder creates a file
+    that must not exist and removes it again; what makes this hard is that releasing removes the lock file.
     """
     witness = tmp_path / "held"
     deadline = time.monotonic() + 1.0

@@ -1,4 +1,4 @@
-"""Bringing files of earlier versions up to date."""
+"""Migration of files of earlier schemas."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def schema_of(path: Path) -> list[tuple[str, str, str]]:
 
 
 def test_every_schema_has_a_released_sample() -> None:
-    """The sample of each schema, the present one included, is kept, so that none can be forgotten."""
+    """There is a sample of each schema, the present one included."""
     assert [path.name for path in RELEASED] == [f"schema_{n}.sql" for n in range(1, SCHEMA + 1)]
 
 
@@ -62,7 +62,7 @@ class TestReleased:
         check_whole(tmp_path / "old.wb")
 
     def test_its_content_is_all_there(self, sample: Path, tmp_path: Path) -> None:
-        """What the sample held is found through the present code."""
+        """The content of the sample is found by the present code."""
         load(sample, tmp_path / "old.wb")
         with Project.open(tmp_path / "old.wb") as project:
             store = ConversationStore(project)
@@ -81,7 +81,7 @@ class TestReleased:
 
 
 def test_what_schema_2_brought(tmp_path: Path) -> None:
-    """Tags, verdicts given again, remaining tasks and trees of a file of schema 2 are found."""
+    """Tags, blind repeats, remaining tasks and trees of a file of schema 2 are found."""
     load(RELEASED[1], tmp_path / "old.wb")
     with Project.open(tmp_path / "old.wb") as project:
         store = ConversationStore(project)
@@ -97,7 +97,7 @@ def test_what_schema_2_brought(tmp_path: Path) -> None:
 
 
 def test_what_schema_5_brought(tmp_path: Path) -> None:
-    """Plays with their settings and transcripts, and replies by what was asked, of a file of schema 5 are found."""
+    """Plays with settings and transcripts, and replies by key, of a file of schema 5 are found."""
     load(RELEASED[4], tmp_path / "old.wb")
     with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
         (setting,) = plays.settings_of(conn)
@@ -117,7 +117,7 @@ def test_what_schema_5_brought(tmp_path: Path) -> None:
 
 
 def test_what_schema_4_brought(tmp_path: Path) -> None:
-    """Words of scripts without spaces are found, in a file of schema 4 and in an older one."""
+    """Words of scripts without spaces are found in a file of schema 4 and in an older one."""
     load(RELEASED[3], tmp_path / "new.wb")
     load(RELEASED[2], tmp_path / "old.wb")
     conn = sqlite3.connect(tmp_path / "old.wb")
@@ -134,8 +134,9 @@ def test_what_schema_4_brought(tmp_path: Path) -> None:
 
 
 def test_what_schema_3_brought(tmp_path: Path) -> None:
-    """Goal texts, vectors, a clustering with its labels, what came later, answers, decisions and stability of a file of
-    schema 3 are found."""
+    """Goal texts, vectors, a labelled clustering, later assignments, answers, decisions and stability of a file of
+    schema 3 are found.
+    """
     load(RELEASED[2], tmp_path / "old.wb")
     with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
         found = goals.texts(conn, [1, 2], "summary", "g")
@@ -159,7 +160,7 @@ def test_what_schema_3_brought(tmp_path: Path) -> None:
 
 
 def test_a_sample_has_something_in_every_table() -> None:
-    """The sample of the present schema leaves no table empty, so that a migration is tried on all of them."""
+    """The sample of the present schema has rows in every table, so that migrations are tested on all."""
     text = RELEASED[-1].read_text(encoding="utf-8")
     tables = re.findall(r'^CREATE TABLE "?(\w+)', text, re.MULTILINE)
     assert len(tables) > 15
@@ -179,7 +180,7 @@ def _break(conn: sqlite3.Connection) -> None:
 def with_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Callable[[sqlite3.Connection], None]], None]:
-    """Adds a migration behind the released ones."""
+    """Adds a migration after the released ones."""
 
     def add(migration: Callable[[sqlite3.Connection], None]) -> None:
         monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, migration))
@@ -193,7 +194,7 @@ AddMigration = Callable[[Callable[[sqlite3.Connection], None]], None]
 
 class TestMigrating:
     def test_a_copy_is_kept(self, tmp_path: Path, with_next: AddMigration) -> None:
-        """Before a file is migrated it is copied beside itself; the copy is the file as it was."""
+        """Before a migration the file is copied beside itself, unchanged."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             fill(project, [talk("a", "hello")])
@@ -211,7 +212,9 @@ class TestMigrating:
     def test_a_migration_that_fails_changes_nothing(
         self, tmp_path: Path, with_next: AddMigration, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The file stays as it was, the error is ours, and the earlier version still opens it."""
+        """After a failed migration the file is unchanged, the error is a WorkbenchError, and the earlier version still
+        opens it.
+        """
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             fill(project, [talk("a", "hello")])
@@ -228,7 +231,7 @@ class TestMigrating:
     def test_a_copy_that_exists_is_not_overwritten(
         self, tmp_path: Path, with_next: AddMigration
     ) -> None:
-        """A second copy takes another name."""
+        """A second copy gets another name."""
         path = tmp_path / "p.wb"
         Project.open(path, create=True).close()
         earlier = tmp_path / f"p.wb.backup-{SCHEMA}"
@@ -241,7 +244,7 @@ class TestMigrating:
     def test_an_older_file_that_cannot_be_written(
         self, tmp_path: Path, with_next: AddMigration
     ) -> None:
-        """It cannot be read by this version without migrating, so the error says what to do."""
+        """An older file that cannot be written cannot be opened; the error says what to do."""
         path = tmp_path / "p.wb"
         Project.open(path, create=True).close()
         with_next(_widen)
@@ -250,7 +253,9 @@ class TestMigrating:
         assert caught.value.hint
 
     def test_an_older_file_to_be_read(self, tmp_path: Path, with_next: AddMigration) -> None:
-        """On request it is brought up to date and then only read; while another one writes it, that is why not."""
+        """On request an older file is migrated and then opened for reading only; while another process writes it, the
+        error names that.
+        """
         path = tmp_path / "p.wb"
         Project.open(path, create=True).close()
         with_next(_widen)

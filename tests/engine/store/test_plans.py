@@ -1,4 +1,4 @@
-"""What a list asks of SQLite is answered off indices; the wide rows of conversations are read for a page only."""
+"""Query plans: the list is answered from indices, and wide rows are read for a page only."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FILTERS = (
 
 @pytest.fixture
 def store(project: Project) -> ConversationStore:
-    """A few conversations, some of them scored, so that no set is empty or everything."""
+    """A few conversations, some scored, so that no filter matches none or all."""
     fill(project, [talk(f"c{n}", f"word {n}", created_at="2026-01-01") for n in range(9)])
     give_scores(project, {n: n / 9 for n in range(1, 8)})
     return ConversationStore(project)
 
 
 def steps(store: ConversationStore, query: ListQuery) -> list[str]:
-    """The plan of every statement that finding, counting and spreading what matches runs."""
+    """The plan of every statement of a find, a count and a histogram."""
     asked: list[str] = []
     with store._project.reading() as conn:
         conn.set_trace_callback(asked.append)
@@ -52,7 +52,7 @@ def steps(store: ConversationStore, query: ListQuery) -> list[str]:
 
 
 def wide(step: str) -> bool:
-    """Whether a step of a plan looks at rows of conversations, messages or scores themselves."""
+    """Whether a step of a plan reads rows of conversations, messages or scores."""
     kind, *rest = step.split()
     if kind not in ("SCAN", "SEARCH") or rest[0] not in ("conversation", "message", "score"):
         return False
@@ -61,7 +61,7 @@ def wide(step: str) -> bool:
 
 @pytest.mark.parametrize("text", FILTERS)
 def test_filters(store: ConversationStore, text: str) -> None:
-    """No filter makes SQLite read the rows that it is about."""
+    """No filter reads wide rows."""
     found = steps(store, ListQuery(parse_filter(text)))
     assert len(found) > 5
     assert [step for step in found if wide(step)] == []
@@ -70,7 +70,7 @@ def test_filters(store: ConversationStore, text: str) -> None:
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("sort", get_args(SortKey))
 def test_orders(store: ConversationStore, sort: SortKey, down: bool) -> None:
-    """No order makes SQLite read the rows, nor sort more than equal ones; of everything or of a part."""
+    """No order reads wide rows or sorts more than ties, over all conversations or a part."""
     for text in ("", "turns>0 -name:c3"):
         found = steps(store, ListQuery(parse_filter(text), sort, down))
         assert [step for step in found if wide(step)] == []

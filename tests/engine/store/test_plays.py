@@ -1,4 +1,4 @@
-"""Plays and the replies that they were made of, in the project file."""
+"""Plays, and the cached replies that they were made of, in the project file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def project(tmp_path: Path) -> Project:
 
 class TestPlays:
     def test_it_comes_back(self, project: Project) -> None:
-        """A play has its result, its conversation and its transcript, to the last character."""
+        """A play is read back with its result, its conversation and its transcript."""
         project.write(lambda conn: plays.add(conn, "c", 1, ENTRY))
         with project.reading() as conn:
             (row,) = plays.rows(conn, "c")
@@ -51,7 +51,7 @@ class TestPlays:
             assert list(plays.all_plays(conn, "sharded")) == []
 
     def test_one_that_broke_off_is_played_again(self, project: Project) -> None:
-        """A play that broke off has not ended; playing it again replaces it under its number."""
+        """An interrupted play has not ended; another one of the same number replaces it."""
         broken = PlayEntry("forms/MED/0", None, "it was refused", {}, ())
         project.write(lambda conn: plays.add(conn, "c", 1, broken))
         with project.reading() as conn:
@@ -67,7 +67,7 @@ class TestPlays:
             assert plays.settings_of(conn) == [replace(SETTING, played=1)]
 
     def test_numbers_in_keys_count_by_their_value(self, project: Project) -> None:
-        """The tenth run of a form comes after the ninth, whatever was played first."""
+        """Keys sort numbers by value: the tenth run of a form comes after the ninth."""
         for key in ("forms/MED/10", "forms/MED/9", "forms/EPA/2"):
             entry = replace(ENTRY, key=key)
             project.write(partial(plays.add, config_hash="c", run_id=1, entry=entry))
@@ -76,7 +76,7 @@ class TestPlays:
         assert found == ["forms/EPA/2", "forms/MED/9", "forms/MED/10"]
 
     def test_settings_of_a_kind(self, project: Project) -> None:
-        """Settings come in the order of their first plays, those without plays last; one kind can be asked for."""
+        """Settings come in the order of their first plays, those without plays last; they can be read by kind."""
         other = replace(SETTING, config_hash="a", kind="recsim")
         project.write(lambda conn: plays.register(conn, other))
         project.write(lambda conn: plays.add(conn, "c", 1, ENTRY))
@@ -92,7 +92,7 @@ class TestPlays:
 
 class TestReplies:
     def test_by_what_was_asked(self, project: Project) -> None:
-        """Replies are found by key, more of them than one query takes; what was not asked is absent."""
+        """Replies are found by key, also more of them than one query takes; unknown keys are absent."""
         keys = [f"{number:064x}" for number in range(1200)]
         said: list[tuple[str, plays.Reply]] = [
             (key, (f"reply {key[-3:]}", "end", None)) for key in keys
@@ -103,7 +103,7 @@ class TestReplies:
         assert found == dict(said)
 
     def test_the_first_reply_stays(self, project: Project) -> None:
-        """A call that was answered twice keeps the reply that plays were made of."""
+        """A second reply to the same call does not replace the first, from which plays were made."""
         key = "ab" * 32
         project.write(lambda conn: plays.add_replies(conn, [(key, ("first", "end", None))]))
         project.write(lambda conn: plays.add_replies(conn, [(key, ("second", "stop", "x"))]))

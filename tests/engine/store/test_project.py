@@ -18,7 +18,7 @@ from tests.engine.store.support import check_whole, fill, in_child, talk
 
 class TestOpening:
     def test_a_new_project_is_ours_strict_and_in_wal_mode(self, tmp_path: Path) -> None:
-        """A new file carries our application id and schema number, and every table of ours is STRICT."""
+        """A new file has the program's application id and schema number, and every table is STRICT."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             conn = project.reader()
@@ -35,7 +35,7 @@ class TestOpening:
             assert loose == []
 
     def test_one_file_remains_after_close(self, tmp_path: Path) -> None:
-        """Closing folds the log into the file and removes the lock, so that one file can be copied."""
+        """Closing checkpoints the WAL and removes the lock, so that one file remains."""
         with Project.open(tmp_path / "p.wb", create=True) as project:
             fill(project, [talk("a", "hello")])
             project.reader().execute("SELECT 1").fetchone()
@@ -53,7 +53,7 @@ class TestOpening:
         "name", ["with space.wb", "100%.wb", "a?mode=memory", "#x.wb", "ü.wb", "plain"]
     )
     def test_any_name_works(self, tmp_path: Path, name: str) -> None:
-        """A path is taken literally, whatever it would mean in a URI."""
+        """A path with characters of a URI is used literally."""
         Project.open(tmp_path / name, create=True).close()
         assert [p.name for p in tmp_path.iterdir()] == [name]
         Project.open(tmp_path / name).close()
@@ -66,18 +66,18 @@ class TestOpening:
         assert list(tmp_path.iterdir()) == []
 
     def test_missing_folder(self, tmp_path: Path) -> None:
-        """A missing folder is named."""
+        """A missing folder is an error that names it."""
         with pytest.raises(ProjectError, match=r"no folder .*nowhere"):
             Project.open(tmp_path / "nowhere" / "p.wb", create=True)
 
     def test_a_folder(self, tmp_path: Path) -> None:
-        """A folder is not a project."""
+        """A folder is refused as a project."""
         with pytest.raises(ProjectError, match="is a folder"):
             Project.open(tmp_path, create=True)
 
     @pytest.mark.parametrize("create", [False, True])
     def test_not_a_database(self, tmp_path: Path, create: bool) -> None:
-        """A file of another kind is refused and left as it is."""
+        """A file of another kind is refused and unchanged."""
         path = tmp_path / "notes.txt"
         path.write_text("dear diary, today I learned about files\n" * 9)
         before = path.read_bytes()
@@ -88,7 +88,7 @@ class TestOpening:
 
     @pytest.mark.parametrize("create", [False, True])
     def test_a_database_of_another_program(self, tmp_path: Path, create: bool) -> None:
-        """Somebody else's database is refused and left as it is."""
+        """Another program's database is refused and unchanged."""
         path = tmp_path / "other.db"
         conn = sqlite3.connect(path)
         conn.execute("CREATE TABLE message (id)")
@@ -100,7 +100,7 @@ class TestOpening:
         assert path.read_bytes() == before
 
     def test_newer(self, tmp_path: Path) -> None:
-        """A file of a newer version is refused with both numbers."""
+        """A file of a newer schema is refused with both numbers."""
         path = tmp_path / "p.wb"
         Project.open(path, create=True).close()
         conn = sqlite3.connect(path)
@@ -119,7 +119,7 @@ class TestOpening:
         Project.open(path).close()
 
     def test_damaged(self, tmp_path: Path) -> None:
-        """A damaged file is called damaged, at the latest when the damaged part is read or written."""
+        """A damaged file is an error that says so, at the latest when the damaged part is read or written."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             fill(project, [talk(f"{n}", "hello " * 500) for n in range(50)])
@@ -151,7 +151,7 @@ class TestOpening:
 
 class TestWriting:
     def test_all_or_nothing(self, project: Project) -> None:
-        """When the function raises, nothing of it is kept and the error arrives."""
+        """When the function of a write raises, nothing of it is committed and the caller gets the error."""
 
         def work(conn: sqlite3.Connection) -> None:
             settings.put(conn, "x", 1)
@@ -183,7 +183,7 @@ class TestWriting:
         assert len(names) == 1
 
     def test_a_write_inside_a_write_is_refused(self, project: Project) -> None:
-        """It would wait for itself."""
+        """A write inside a write is refused, because it would wait for itself."""
         with pytest.raises(RuntimeError, match="wait for itself"):
             project.write(lambda conn: project.write(lambda inner: None))
 
@@ -193,12 +193,12 @@ class TestWriting:
             settings.put(project.reader(), "x", 1)
 
     def test_references_are_enforced(self, project: Project) -> None:
-        """A row that refers to nothing is refused."""
+        """A row that refers to a missing row is refused."""
         with pytest.raises(ProjectError, match="FOREIGN KEY"):
             project.write(lambda conn: imports.add(conn, 99, [talk("a", "x")]))
 
     def test_each_thread_has_its_own_reader(self, project: Project) -> None:
-        """Readers are not shared between threads, and stay the same within one."""
+        """Each thread has a read connection of its own and keeps it."""
         seen: list[sqlite3.Connection] = []
         thread = threading.Thread(target=lambda: seen.append(project.reader()))
         thread.start()
@@ -209,7 +209,7 @@ class TestWriting:
 
 class TestClosing:
     def test_a_closed_project_says_so(self, tmp_path: Path) -> None:
-        """Reading or writing after the close is an error of ours, and closing twice is none."""
+        """Reading or writing after the close raises a WorkbenchError; closing twice is allowed."""
         project = Project.open(tmp_path / "p.wb", create=True)
         project.close()
         project.close()
@@ -219,7 +219,7 @@ class TestClosing:
             project.write(lambda conn: None)
 
     def test_a_write_that_does_not_end_is_cut_off_and_undone(self, tmp_path: Path) -> None:
-        """After the timeout a running write is interrupted; nothing of it stays and the file is sound."""
+        """A write that is still running after the timeout is interrupted and rolled back."""
         path = tmp_path / "p.wb"
         project = Project.open(path, create=True)
         begun = threading.Event()
@@ -253,7 +253,7 @@ class TestClosing:
 
     @pytest.mark.parametrize("raw", [False, True])
     def test_closing_while_others_read(self, tmp_path: Path, raw: bool) -> None:
-        """Closing under readers in the middle of a query ends them with an error and harms nothing."""
+        """Closing while others read ends their queries with an error and damages nothing."""
         path = tmp_path / "p.wb"
         project = Project.open(path, create=True)
         fill(project, [talk(f"{n}", "hello there") for n in range(200)])
@@ -290,7 +290,7 @@ class TestClosing:
 
 class TestReadOnly:
     def test_asked_for(self, tmp_path: Path) -> None:
-        """A project opened for reading can be read beside a writer, and says why it does not write."""
+        """A project opened for reading can be read beside a writer, and has the reason why it cannot be written."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as writer:
             writer.write(lambda conn: settings.put(conn, "x", 1))
@@ -303,7 +303,7 @@ class TestReadOnly:
                     reader.write(lambda conn: settings.put(conn, "x", 3))
 
     def test_never_creates(self, tmp_path: Path) -> None:
-        """Opening for reading does not make a file."""
+        """Opening for reading creates no file."""
         with pytest.raises(ProjectError, match="There is no project"):
             Project.open(tmp_path / "p.wb", create=True, read_only=True)
 

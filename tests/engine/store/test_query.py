@@ -1,4 +1,4 @@
-"""Queries against a plain evaluation of the same filter and order, on random small projects."""
+"""Queries compared with a plain evaluation of filter and order, on random small projects."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ filters = st.lists(st.tuples(terms, st.booleans()), max_size=3).map(
 
 
 def holds(term: Term, key: int, it: Known, rule: DecisionRule) -> bool:
-    """One term, evaluated in the plainest way."""
+    """Whether one term matches, evaluated plainly."""
     if term.field == "text":
         phrase = term.values[0].split()
         if phrase == ["*"]:
@@ -134,7 +134,7 @@ def holds(term: Term, key: int, it: Known, rule: DecisionRule) -> bool:
 
 
 def turns(it: Known) -> int:
-    """Turns of the conversation that was made of it."""
+    """The number of turns of the conversation made of it."""
     return count_turns(talk(it.name, *it.texts).conversation.messages)
 
 
@@ -155,7 +155,7 @@ def _date(term: Term, date: str) -> bool:
 
 
 def expected(all_known: list[Known], query: ListQuery, rule: DecisionRule) -> list[int]:
-    """Ids in order, evaluated in the plainest way."""
+    """Ids in order, evaluated plainly."""
 
     def value(key: int) -> Any:
         it = all_known[key - 1]
@@ -178,7 +178,7 @@ def expected(all_known: list[Known], query: ListQuery, rule: DecisionRule) -> li
 
 
 def counted(wanted: Filter) -> list[Term]:
-    """The terms that say something: one of signs alone does not, negated or not."""
+    """The terms that have an effect: a word of punctuation only has none, negated or not."""
     return [term for term in wanted.terms if term.values != ("*",)]
 
 
@@ -187,7 +187,7 @@ queries = st.builds(ListQuery, filters, st.sampled_from(get_args(SortKey)), st.b
 
 
 def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]:
-    """Fills a project with these conversations in this order; returns them as they are there, all different."""
+    """Fills a project with these conversations in this order; returns them as stored, without duplicates."""
     made = []
     for nth, it in enumerate(some):
         texts = (f"{it.texts[0]} n{nth}", *it.texts[1:])
@@ -217,7 +217,7 @@ def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]
 def test_against_a_plain_evaluation(
     some: list[Known], rule: DecisionRule, asked: list[ListQuery]
 ) -> None:
-    """Which conversations match, their order, counts and histogram are what reading every row would give."""
+    """Matches, order, counts and histogram equal those of a plain evaluation of every row."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Project.open(Path(folder) / "p.wb", create=True) as project,
@@ -250,7 +250,7 @@ def test_against_a_plain_evaluation(
 
 class TestDraw:
     def test_a_share_at_random(self, project: Project) -> None:
-        """A share is about as large as asked, in any part of the order; what is left out is the rest."""
+        """A random share is about as large as asked, in any part of the order; its negation is the rest."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1000)])
         store = ConversationStore(project)
         drawn = list(store.ids(ListQuery(parse_filter("draw<.2"))))
@@ -261,7 +261,7 @@ class TestDraw:
         assert sorted([*drawn, *rest]) == list(range(1, 1001))
 
     def test_it_stays(self, project: Project) -> None:
-        """What was drawn stays drawn when more conversations come, and a larger share holds the smaller."""
+        """A conversation that is in a share stays in it when others are imported, and in every larger share."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(50)])
         store = ConversationStore(project)
         before = set(store.ids(ListQuery(parse_filter("draw<.3"))))
@@ -275,7 +275,7 @@ class TestDraw:
 class TestIdSet:
     @given(st.lists(st.sets(st.integers(1, 30)), min_size=2, max_size=2))
     def test_is_a_set(self, some: list[set[int]]) -> None:
-        """It does what Python's own sets do."""
+        """The set of ids behaves as Python's own sets."""
         every = IdSet(b"\0" + b"\1" * 30)
         left, right = (every.of(ids) for ids in some)
         for found, wanted in [
@@ -288,7 +288,7 @@ class TestIdSet:
             assert len(found) == len(wanted)
 
     def test_ids_with_gaps(self, project: Project) -> None:
-        """Where ids have gaps, as only another program can leave them, they are in no set."""
+        """Ids that no conversation has, as another program could leave them, are in no set."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(4)])
 
         def lose(conn: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""Replies that are kept, in a real file."""
+"""The cache of replies, in a real file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.store.replies import ReplyCache
 
 
 def test_kept(tmp_path: Path) -> None:
-    """A reply is there after the file was closed; another key has none."""
+    """A reply is found after the file was closed; another key has none."""
     path = tmp_path / "deep" / "replies.sqlite"
     first = ReplyCache(path)
     first.put("a", "one")
@@ -21,7 +21,7 @@ def test_kept(tmp_path: Path) -> None:
 
 
 def test_oldest_go_first(tmp_path: Path) -> None:
-    """Over the bound, replies that were not used for longest are let go when the file is opened."""
+    """Over the bound, the replies that were unused for longest are deleted when the file is opened."""
     path = tmp_path / "replies.sqlite"
     first = ReplyCache(path)
     for key in "abc":
@@ -34,7 +34,7 @@ def test_oldest_go_first(tmp_path: Path) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    """A file that is not a database is replaced, because it is a cache."""
+    """A file that is no database is replaced, because it is a cache."""
     path = tmp_path / "replies.sqlite"
     path.write_bytes(b"something else" * 1000)
     made = ReplyCache(path)
@@ -44,7 +44,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_threads(tmp_path: Path) -> None:
-    """Any thread may use it."""
+    """Any thread can use the cache."""
     made = ReplyCache(tmp_path / "replies.sqlite")
 
     def work(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Trees in the project file: configurations side by side, replaced when grown on."""
+"""Trees in the project file: configurations side by side; a tree that grew further replaces the former one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def test_configurations(project: Project) -> None:
-    """In the order in which they began, with their trees; asked for one place, those that have one there."""
+    """Configurations come in the order in which they began, with their trees; for one place, those with a tree
+    there.
+    """
     with project.reading() as conn:
         assert trees.configs(conn) == [(CONFIG, 2), (OTHER, 1)]
         assert trees.configs(conn, (2, 2)) == [(CONFIG, 1)]
@@ -36,7 +38,7 @@ def test_configurations(project: Project) -> None:
 
 
 def test_the_one_that_is_shown(project: Project) -> None:
-    """The newest is shown until another is chosen; a tree of any can be read by its configuration."""
+    """The newest configuration is shown until another is chosen; a tree of any can be read."""
     with project.reading() as conn:
         assert [row.model for row in trees.measures(conn)] == ["toy-two"]
         assert trees.trees(conn, 2) == []
@@ -49,7 +51,7 @@ def test_the_one_that_is_shown(project: Project) -> None:
 
 
 def test_grown_on(project: Project) -> None:
-    """A tree that is stored again takes the place of the one before."""
+    """A tree that is stored again replaces the former one."""
     more = grown(b"a1", TreeOptions(0.01, max_tokens=3))
     run_id = run_of(project, CONFIG)
     project.write(lambda conn: trees.add(conn, "cafe", [entry(1, more, run_id)]))
@@ -59,7 +61,7 @@ def test_grown_on(project: Project) -> None:
 
 
 def test_seconds(project: Project) -> None:
-    """What a conversation took on the average, all its trees together, with this alpha, mode and place only."""
+    """The mean time of a conversation, all its trees together, with this alpha, mode and place only."""
     every = replace(CONFIG, config_hash="f00d", place="every")
     run_id = run_of(project, every)
     several = [entry(1, grown(b"c%d" % n, OPTIONS), run_id, every) for n in (1, 2, 3)]

@@ -1,4 +1,4 @@
-"""The order of the queue that response trees give."""
+"""The order `unsure` of the triage queue, which comes from response trees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNT = 20
 def give_trees(
     project: Project, figures: Mapping[int, tuple[int, float]], config: str = "cafe", step: int = 2
 ) -> None:
-    """Stores a tree for each conversation with so many leaves and such a best log-probability."""
+    """Stores a tree for each conversation with this number of leaves and best log-probability."""
     kept = replace(CONFIG, config_hash=config)
     run_id = run_of(project, kept)
     one = entry(1, grown(b"a", TreeOptions(0.2, max_tokens=2)), run_id, kept)
@@ -55,7 +55,9 @@ def queued(project: Project, filter_text: str = "") -> list[int]:
 
 class TestOrder:
     def test_both_tenths_then_one_then_the_rest(self, project: Project) -> None:
-        """First what is in both top tenths, then in one, then by the sum of both ranks; only what has a tree."""
+        """Conversations in both top tenths come first, then those in one, then the others by the sum of both ranks;
+        only those with a tree.
+        """
         found = queued(project)
         assert found[0] == 8
         assert set(found[1:3]) == {7, 9}
@@ -63,7 +65,7 @@ class TestOrder:
         assert sorted(found) == list(range(1, COUNT))
 
     def test_why(self, project: Project) -> None:
-        """Each says in which tenth it is."""
+        """The reason of each item names its tenth."""
         items = TriageStore(project).queue("unsure").items
         why = {item.conversation_id: item.why for item in items}
         assert why[8] == "unsure: 80 leaves and an unlikely best answer, both in the top tenth"
@@ -72,24 +74,24 @@ class TestOrder:
         assert why[19] == "in neither top tenth: 19 leaves"
 
     def test_verdicts_do_not_move_the_tenths(self, project: Project) -> None:
-        """What was judged leaves the queue; the others keep their order and their reasons."""
+        """Judged conversations leave the queue; the others keep their order and reasons."""
         before = TriageStore(project).queue("unsure").items
         TriageStore(project).give(8, Verdict.COMPLETE)
         assert TriageStore(project).queue("unsure").items == before[1:]
 
     def test_a_filter_narrows_it(self, project: Project) -> None:
-        """The tenths are those of all trees, not of what the filter leaves."""
+        """The tenths are of all trees, not of those that the filter leaves."""
         assert queued(project, "name:warranty/00") == [8, 7, 9, 6, 5, 4, 3, 2, 1]
 
     def test_a_page(self, project: Project) -> None:
-        """The trees that are shown count, and no others; none means an empty queue."""
+        """Only trees of the shown configuration count; without one the queue is empty."""
         give_trees(project, {3: (4, -1.0)}, config="beef")
         assert queued(project) == [3]
 
 
 class TestTies:
     def test_what_is_equal_does_not_fit(self, tmp_path: Path) -> None:
-        """Where more than a tenth are equal none of them is in the tenth: alike trees are no reason to look."""
+        """Where more than a tenth are equal, none of them is in the top tenth."""
         with imported(tmp_path / "p.wb", COUNT) as project:
             give_trees(project, dict.fromkeys(range(1, COUNT + 1), (12, -2.0)))
             items = TriageStore(project).queue("unsure").items
@@ -97,7 +99,7 @@ class TestTies:
         assert {item.why for item in items} == {"in neither top tenth: 12 leaves"}
 
     def test_several_trees_of_a_conversation(self, tmp_path: Path) -> None:
-        """The most leaves of its trees count, and the least likely of their best answers."""
+        """Of several trees of a conversation the most leaves and the lowest best log-probability count."""
         with imported(tmp_path / "p.wb", 3) as project:
             give_trees(project, {1: (5, -1.0), 2: (6, -1.5)})
             give_trees(project, {1: (2, -9.0), 2: (1, -1.0)}, step=4)
@@ -108,6 +110,6 @@ class TestTies:
         ]
 
     def test_no_trees(self, tmp_path: Path) -> None:
-        """Without trees nothing waits."""
+        """Without trees the queue is empty."""
         with imported(tmp_path / "p.wb", 2) as project:
             assert queued(project) == []

@@ -84,7 +84,7 @@ _action = st.one_of(
 
 
 def plain(row: VerdictRow | None) -> tuple[str, int, int, Verdict | None, str] | None:
-    """An act as given: kind, first conversation, how many, verdict, note or tag."""
+    """An act as a tuple: kind, first conversation, count, verdict, note or tag."""
     if row is None:
         return None
     text = row.note or "".join(row.tags)
@@ -92,7 +92,7 @@ def plain(row: VerdictRow | None) -> tuple[str, int, int, Verdict | None, str] |
 
 
 def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | None:
-    """The same of the model. A bulk act is described by its newest row."""
+    """The same tuple of the model; a bulk act is described by its newest row."""
     if act is None:
         return None
     kind, keys, verdict, said = act
@@ -162,7 +162,7 @@ class TestStore:
         assert triage.redo() is None
 
     def test_verdicts_outlive_the_session_and_so_does_undo(self, tmp_path: Path) -> None:
-        """What was given yesterday can be taken back today."""
+        """Verdicts, and the undo of verdicts, outlive the session."""
         with Project.open(tmp_path / "p.wb", create=True) as project:
             fill(project, [talk("a", "hi")])
             TriageStore(project).give(1, Verdict.UNSURE, "why?")
@@ -175,12 +175,12 @@ class TestStore:
             assert triage.redo() == taken
 
     def test_an_unknown_conversation(self, project: Project) -> None:
-        """A verdict on nothing is refused."""
+        """A verdict on an unknown conversation is refused."""
         with pytest.raises(ProjectError):
             TriageStore(project).give(5, Verdict.COMPLETE)
 
     def test_read_only(self, project: Project) -> None:
-        """A project that is open read-only takes no verdicts."""
+        """A project that is open read-only refuses verdicts."""
         fill(project, [talk("a", "hi")])
         with (
             Project.open(project.path, read_only=True) as reader,
@@ -189,7 +189,7 @@ class TestStore:
             TriageStore(reader).give(1, Verdict.COMPLETE)
 
     def test_the_list_shows_the_verdict_that_stands(self, project: Project) -> None:
-        """Rows carry the newest verdict, a note changes nothing about it, and undo shows the one before."""
+        """Rows have the newest verdict; a note does not change it, and undo restores the one before."""
         fill(project, [talk("a", "hi")])
         triage = TriageStore(project)
 
@@ -208,7 +208,7 @@ class TestStore:
         assert shown() is Verdict.COMPLETE
 
     def test_nothing_is_ever_deleted(self, project: Project) -> None:
-        """Undoing everything leaves every row in place."""
+        """Undoing everything deletes no row."""
         fill(project, [talk("a", "hi")])
         triage = TriageStore(project)
         for _ in range(3):
@@ -218,7 +218,7 @@ class TestStore:
         assert len(content(Path(project.path))["verdict"]) == 6
 
     def test_export_gives_every_imported_id(self, project: Project) -> None:
-        """A duplicate is exported under its own id with its twin's verdict."""
+        """A duplicate is exported under its own id with the verdict of the stored conversation."""
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
         TriageStore(project).give(1, Verdict.COMPLETE, "ok")
         with project.reading() as conn:
@@ -228,7 +228,7 @@ class TestStore:
 
 class TestQueue:
     def test_order(self, project: Project) -> None:
-        """Borderline by nearness to the threshold, then incomplete by falling score, then unscored."""
+        """Borderline ones come by nearness to the threshold, then incomplete by falling score, then unscored."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 10)])
         give_scores(project, {1: 0.1, 2: 0.9, 3: 0.45, 4: 0.52, 5: None, 6: 0.3, 7: 0.58, 8: 0.2})
         triage = TriageStore(project)
@@ -250,7 +250,7 @@ class TestQueue:
         assert triage.queue().items[0].conversation_id == 4
 
     def test_a_filter_narrows_it(self, project: Project) -> None:
-        """Only what a filter matches is queued; one that asks for a state also gets complete ones."""
+        """Only matches of the filter are queued; one that names a state also gives complete ones."""
         fill(project, [talk(str(n), f"hi {n}", *["more"] * n) for n in range(1, 5)])
         give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5, 4: 0.95})
 
@@ -263,7 +263,7 @@ class TestQueue:
         assert queued("state:complete") == [1, 4]
 
     def test_lowest(self, project: Project) -> None:
-        """The lowest score first, unscored ones last."""
+        """The lowest score comes first, unscored ones last."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
         give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
         page = TriageStore(project).queue("lowest")
@@ -271,7 +271,9 @@ class TestQueue:
         assert page.items[-1].why == "unscored: not scored yet"
 
     def test_disagreement(self, project: Project) -> None:
-        """What two runs put into different states, the biggest difference first, with what each says."""
+        """Conversations that two runs put into different states, the largest difference first, with both states as the
+        reason.
+        """
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
         give_scores(project, {1: 0.9, 2: 0.1, 3: 0.8, 4: 0.7, 5: 0.9})
         give_scores(
@@ -285,7 +287,7 @@ class TestQueue:
         )
 
     def test_the_list_as_it_is(self, project: Project) -> None:
-        """The order of the list is that of its query, complete ones too, judged ones left out."""
+        """The order `list` is that of the list's query, with complete ones and without judged ones."""
         fill(project, [talk(str(n), "hi " * n) for n in range(1, 5)])
         give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
         triage = TriageStore(project)
@@ -295,7 +297,9 @@ class TestQueue:
         assert page.items[2].why == "next in the list; complete"
 
     def test_a_sample_stands_for_every_score(self, project: Project) -> None:
-        """The first twenty of a sample lie one in each twentieth of the scores; verdicts do not change what follows."""
+        """The first twenty of a sample are one from each twentieth of the scores; verdicts do not change what
+        follows.
+        """
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 202)])
         give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
         triage = TriageStore(project)
@@ -308,7 +312,7 @@ class TestQueue:
         assert triage.queue("sample").items == page.items[7:]
 
     def test_a_page_of_a_long_queue(self, project: Project) -> None:
-        """A page holds the first of what waits and tells how many wait in all."""
+        """A page has the first waiting items and the number of all."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
         give_scores(project, {n: n / 100 for n in range(1, 25)})
         with project.reading() as conn:
@@ -323,7 +327,7 @@ class TestQueue:
 
 class TestAgain:
     def test_what_is_asked_again(self, project: Project) -> None:
-        """Blind repeats ask about earlier verdicts, never the newest ten, each once, and change no current verdict."""
+        """Blind repeats are of earlier verdicts, without the newest ten, each once, and change no current verdict."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 26)])
         triage = TriageStore(project)
         for n in range(1, 26):
@@ -342,7 +346,7 @@ class TestAgain:
         assert lines[str(asked[0])] == (Verdict.INCOMPLETE,)
 
     def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
-        """Undo takes a tag back from everything that one act gave it to, and only from that."""
+        """Undo removes a tag from everything that one act gave it to, and from nothing else."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
         triage = TriageStore(project)
         triage.tag([2], "late")
@@ -359,7 +363,7 @@ class TestAgain:
             triage.tag([1], "  ")
 
     def test_the_place_outlives_the_session(self, tmp_path: Path) -> None:
-        """Order, filter, conversation and what was skipped are there when the project is opened again."""
+        """Order, filter, conversation and skipped ones are restored when the project is opened again."""
         place = TriagePlace("lowest", "turns>3", 7, (3, 5))
         with Project.open(tmp_path / "p.wb", create=True) as project:
             assert TriageStore(project).place() == TriagePlace()

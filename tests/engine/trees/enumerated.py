@@ -1,4 +1,4 @@
-"""The tree of a toy model by plain recursion over its whole vocabulary, sharing no code with the real one."""
+"""The tree of a toy model by plain recursion over its whole vocabulary, without code of the real one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STOPS = frozenset({0, 257})
 
 @dataclass
 class Enumerated:
-    """Leaves as (tokens, kind) -> probability, and the mass of children left out."""
+    """Leaves as (tokens, kind) -> probability, and the pruned mass."""
 
     leaves: dict[tuple[tuple[int, ...], Kind], float] = field(default_factory=dict)
     pruned: float = 0.0

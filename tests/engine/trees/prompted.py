@@ -1,4 +1,6 @@
-"""The tree of a real model by plain recursion, each node by a prompt of its own through the high-level interface."""
+"""The tree of a real model by plain recursion, each node with a prompt of its own through `Llama` of
+llama-cpp-python.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ Path = tuple[int, ...]
 
 @dataclass
 class Prompted:
-    """Leaves by tokens and kind, all nodes by tokens, each with its probability; the mass of children left out."""
+    """Leaves by tokens and kind, all nodes by tokens, each with its probability; the pruned mass."""
 
     leaves: dict[tuple[Path, Kind], float] = field(default_factory=dict)
     nodes: dict[Path, float] = field(default_factory=dict)
@@ -31,7 +33,7 @@ def grow_by_prompts(
     ends: Callable[[int], bool],
     spelling: Callable[[int], bytes],
 ) -> Prompted:
-    """Reads the options' alpha, mode, length and stop texts; knows nothing of any sampler."""
+    """Grows a tree by alpha, mode, length and stop texts of the options; samples nothing."""
     found = Prompted()
     stops = [text.encode() for text in options.stop]
 
