@@ -34,7 +34,7 @@ def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
     try:
         hosts = [_hub(), *_endpoints(data)]
     except (WorkbenchError, ValueError) as error:
-        yield Check("network", "warn", f"what may be reached cannot be told: {error}")
+        yield Check("network", "warn", f"the allowed hosts cannot be determined: {error}")
         return
     on = [switch.name for switch in network_guard.switches()]
     if project is not None and _stays_offline(project):

@@ -166,7 +166,7 @@ class _Cursor:
         for _ in range(pairs):
             key = self._string(_LONGEST_KEY)
             if key in values or key in lists:
-                raise Unsound("a value stands in it twice")
+                raise Unsound("it has a value twice")
             value = self._value(self._number("I"))
             if isinstance(value, tuple):
                 lists[key] = value
@@ -176,7 +176,7 @@ class _Cursor:
         for _ in range(tensors):
             name = self._string(_LONGEST_NAME)
             if name in found:
-                raise Unsound("a tensor stands in it twice")
+                raise Unsound("it has a tensor twice")
             sizes = self._number("I")
             if sizes > _MOST_SIZES:
                 raise Unsound(f"a tensor in it has {sizes:,} dimensions")

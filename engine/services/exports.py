@@ -112,7 +112,7 @@ def score_line(row: ScoredId) -> dict[str, Any]:
 
 
 def verdict_line(row: JudgedId) -> dict[str, Any]:
-    """One imported id with what a human said of it."""
+    """Returns one imported id with its verdict as JSON values."""
     return {
         "id": row.external_id,
         "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),

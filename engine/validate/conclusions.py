@@ -27,21 +27,21 @@ def of_claim(table: ClaimTable) -> list[str]:
     worse = sum(is_significant(one) and one.difference.value < 0 for one in hardest)
     tests = sum(one.p is not None for one in table.contrasts)
     lines = [
-        f"Of {len(hardest)} figures of trees {_none(better)} can be told to be better than the best plain figure,"
-        f" {_none(worse)} to be worse (corrected for {tests} tests)."
+        f"Of {len(hardest)} figures of trees, significantly better than the best plain figure: {_none(better)};"
+        f" worse: {_none(worse)} (corrected for {tests} tests)."
     ]
     return lines + [format_contrast(one, _interval(rows.get(one.one))) for one in hardest]
 
 
 def against_chance(table: ClaimTable) -> str:
-    """Says which figures are significantly above and below chance."""
+    """Returns a sentence on the figures that are significantly above and below chance."""
     above = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value > 0.5]
     below = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value < 0.5]
     if not above and not below:
-        return f"None of {len(table.rows)} figures can be told from chance."
+        return f"None of {len(table.rows)} figures differs significantly from chance."
     parts = [f"above chance: {', '.join(above)}"] if above else []
     parts += [f"below chance: {', '.join(below)}"] if below else []
-    return f"{'; '.join(parts).capitalize()}; no other figure can be told from chance."
+    return f"{'; '.join(parts).capitalize()}; no other figure differs significantly from chance."
 
 
 def is_significant(contrast: Contrast) -> bool:
@@ -50,17 +50,17 @@ def is_significant(contrast: Contrast) -> bool:
 
 
 def format_contrast(contrast: Contrast, interval: str = "") -> str:
-    """Formats a contrast: `leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100 (...)`."""
+    """Formats a contrast: `leaves .63 (.50 to .73) against length .61: no significant difference, n = 100 (...)`."""
     off = contrast.difference
     metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
     named = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
     named += f" against {contrast.other} {figure(contrast.second)}"
     ends = f"{signed(off.value)}, {signed(off.low)} to {signed(off.high)}"
     if contrast.p is None or contrast.corrected is None:
-        return f"{named}: too few of one kind to tell, n = {contrast.n:,} ({ends})"
+        return f"{named}: too few of one kind to test, n = {contrast.n:,} ({ends})"
     ends = f"{ends}; {format_p(contrast.corrected)}"
     if not is_significant(contrast):
-        return f"{named}: no difference can be told, n = {contrast.n:,} ({ends})"
+        return f"{named}: no significant difference, n = {contrast.n:,} ({ends})"
     which = "better" if off.value > 0 else "worse"
     return f"{named}: {which}, n = {contrast.n:,} ({ends})"
 

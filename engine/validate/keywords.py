@@ -53,15 +53,15 @@ def sounds_complete(steps: Sequence[LogPiece]) -> bool:
     Not covered: what the leak guard keeps from the model, such as actions that only end an episode; languages other
     than English.
     """
-    user = said = ""
+    user = answer = ""
     for step in reversed(steps):
         words = step.text.lstrip("\n").partition("\n")[2]
         if step.role == "user":
             user = words[-TAIL:]
             break
-        if step.role == "assistant" and not said:
-            said = words[-TAIL:]
-    if _FAREWELL.search(said) or _DONE.search(said):
+        if step.role == "assistant" and not answer:
+            answer = words[-TAIL:]
+    if _FAREWELL.search(answer) or _DONE.search(answer):
         return True
-    asked = said.rstrip().endswith("?") and not _ANYTHING_ELSE.search(said)
+    asked = answer.rstrip().endswith("?") and not _ANYTHING_ELSE.search(answer)
     return bool(_USER.search(user)) and not asked

@@ -147,9 +147,9 @@ def evaluate_predictors(
     tallies = {(one.field, way): _Tally() for one in questions for way in ways}
     for split in splits:
         for way, guess in ways.items():
-            for question, said in zip(questions, guess(split, questions), strict=True):
+            for question, answers in zip(questions, guess(split, questions), strict=True):
                 tally = tallies[question.field, way]
-                for at, one in zip(split.test, said, strict=True):
+                for at, one in zip(split.test, answers, strict=True):
                     gold = answers_to(question, spoken[at].traits)
                     if gold:
                         tally.right[at] = one in gold

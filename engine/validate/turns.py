@@ -60,8 +60,8 @@ def figures(truth: Mapping[str, Any]) -> dict[str, float]:
     rating = truth.get("rating")
     named = dict(rating) if isinstance(rating, Mapping) else {}
     named |= {name: truth[name] for name in SINGLE if name in truth}
-    said = truth.get(OF_ANSWERS)
-    if isinstance(said, list) and (known := [one for one in said if _is_number(one)]):
+    ratings = truth.get(OF_ANSWERS)
+    if isinstance(ratings, list) and (known := [one for one in ratings if _is_number(one)]):
         named[OF_ANSWERS] = sum(known) / len(known)
     return {str(name): float(value) for name, value in named.items() if _is_number(value)}
 

@@ -19,37 +19,37 @@ DRIVER_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The first GPU: its name, and bytes of it that are free."""
+    """The first GPU: its name and its free memory in bytes."""
 
     name: str
     free: int
 
 
 def free_gpu() -> Gpu | None:
-    """The first GPU as its driver tells of it; None without one."""
-    said = first_gpu("memory.free", DRIVER_SECONDS)
-    return None if said is None else Gpu(*said)
+    """Returns the first GPU with its free memory; None without one."""
+    found = first_gpu("memory.free", DRIVER_SECONDS)
+    return None if found is None else Gpu(*found)
 
 
 def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
-    """Name of the first GPU and one of its sizes in bytes, as its driver tells of them; None without one.
+    """Asks `nvidia-smi` for the name of the first GPU and one of its sizes in bytes; None without a GPU.
 
     Args:
-        field: What the driver calls the size, such as `memory.total`.
-        seconds: How long it is waited for.
+        field: Name of the size in `nvidia-smi`, such as `memory.total`.
+        seconds: Time limit of the query.
     """
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return None
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [tool, f"--query-gpu=name,{field}", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             check=True,
             timeout=seconds,
         ).stdout
-        name, _, mebibytes = said.splitlines()[0].rpartition(",")
+        name, _, mebibytes = output.splitlines()[0].rpartition(",")
         return name.strip(), int(mebibytes) << 20
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None

@@ -106,13 +106,13 @@ class _Reader:
         keys = normal_keys(value) if isinstance(value, str) else ()
         wrong = [key for key in keys if not is_key(key)]
         if not keys or wrong:
-            said = repr(wrong[0]) if wrong else repr(value)
-            self._complain(action, f"{said} is no key", 'write keys like "f1", "ctrl+d" or "a,/"')
+            problem = repr(wrong[0]) if wrong else repr(value)
+            self._complain(action, f"{problem} is no key", 'write keys like "f1", "ctrl+d" or "a,/"')
             return
         if (other := self._taken(action, keys)) is not None:
             other_action, key = other
-            said = f"{shown_key(key)!r} is the key of {other_action} already"
-            self._complain(action, said, "give one of the two another key")
+            problem = f"{shown_key(key)!r} is the key of {other_action} already"
+            self._complain(action, problem, "give one of the two another key")
             return
         self.keys[action] = ",".join(keys)
 

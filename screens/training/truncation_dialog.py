@@ -1,4 +1,4 @@
-"""The truncation test: how well each kind of score tells whole conversations from cut ones."""
+"""The truncation test: how well each kind of score separates whole conversations from cut ones."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class TestWhatMayBeReached:
         (tmp_path / "endpoints.json").write_text("{", "utf-8")
         found = network(tmp_path, tmp_path / "no-project.wb")
         assert found.status == "warn"
-        assert "cannot be told" in found.found
+        assert "cannot be determined" in found.found
 
 
 def test_the_guard() -> None:

@@ -122,12 +122,12 @@ def _vectoriser(name: str) -> Vectorise:
 
 def _lines(rows: Sequence[PredictionRow]) -> list[str]:
     better = [f"{row.field} ({row.way})" for row in rows if row.gain.low > 0]
-    said = (
+    conclusion = (
         f"Better than the most frequent answer: {', '.join(better)}."
         if better
-        else "Nothing is told better than by the most frequent answer."
+        else "No field is predicted better than by the most frequent answer."
     )
-    return [*table_lines(_table(rows), longest=_NAME), "", said]
+    return [*table_lines(_table(rows), longest=_NAME), "", conclusion]
 
 
 def _table(rows: Sequence[PredictionRow]) -> ReportTable:

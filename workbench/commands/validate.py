@@ -83,7 +83,7 @@ def validate(arguments: argparse.Namespace) -> int:
     if metric != "completeness":
         _refuse(arguments, OF_COMPLETENESS)
     if arguments.against and not arguments.plot:
-        raise UsageError("--against says how to draw.", "Name the picture with --plot FILE.")
+        raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     report = _every if metric == "all" else _REPORTS[metric]
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         result = report(workspace, arguments)
@@ -96,7 +96,7 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
         if getattr(arguments, name) is not None:
             option = name.removesuffix("_name").replace("_", "-")
             raise UsageError(
-                f"--{option} says nothing to `validate {arguments.metric}`.", "Leave it out."
+                f"--{option} has no effect on `validate {arguments.metric}`.", "Leave it out."
             )
 
 

@@ -29,8 +29,8 @@ class Capabilities:
         forced: Made to write a given text by a grammar, it gives the log-probabilities that the text has without one.
         tokens: How it is asked for the tokens of a text; empty where it cannot be.
         template: How it is asked to lay out messages; empty where it cannot be.
-        prefill: How the beginning of an answer is given: as `last` message, which is `continue`d where that has to be
-            said; empty where the model begins its answer anew.
+        prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
+            `continue` it; empty if the server does not continue replies.
         seed: The same seed gives the same sampled text.
         grammar: A reply follows a GBNF grammar.
         schema: A reply follows a JSON schema.

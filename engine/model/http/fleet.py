@@ -203,8 +203,8 @@ class _Round:
         while True:
             left = [member for member in self._members if not member.gone]
             if not left:
-                said = [member.gone for member in self._members if member.gone]
-                raise ModelError(" ".join(said), "Look at the endpoint, then run again.")
+                reasons = [member.gone for member in self._members if member.gone]
+                raise ModelError(" ".join(reasons), "Look at the endpoint, then run again.")
             best = max(left, key=lambda member: member.asker.pace.free)
             if best.asker.pace.free > 0:
                 best.asker.pace.active += 1

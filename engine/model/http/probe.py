@@ -53,7 +53,7 @@ def probe(address: Address, key: str = "", *, end_text: str = "") -> Capabilitie
     except EndpointAway as error:
         if (
             error.silent
-        ):  # what is away altogether is told as such; a server may well list no models
+        ):  # not reachable at all; other errors only mean that the server lists no models
             raise
     # What fails from here on fails for good, so nothing is tried twice.
     once = EndpointClient(address, key, attempts=1, seconds=_PROBE_SECONDS)
@@ -73,8 +73,8 @@ class _Probe:
     async def _all(self) -> Capabilities:
         props = await self._got("/props") or {}
         plain = await self._tried(self._complete(_TEXT, max_tokens=4))
-        said = await self._tried(self._say([_user("Say hello.")], max_tokens=4))
-        if plain is None and said is None:
+        chat = await self._tried(self._say([_user("Say hello.")], max_tokens=4))
+        if plain is None and chat is None:
             raise ModelError(
                 f"{self._asker.address.base} neither continues texts nor answers messages with the model"
                 f" {self._asker.address.model!r}. {self._last}".rstrip(),
@@ -88,19 +88,19 @@ class _Probe:
         return Capabilities(
             server=await self._server(props),
             completions=plain is not None,
-            chat=said is not None,
+            chat=chat is not None,
             top=top,
-            chat_top=await self._chat_top() if said is not None else 0,
+            chat_top=await self._chat_top() if chat is not None else 0,
             ids=ids,
             named=named,
             echo=await self._echo(tokens, ids) if top else False,
             forced=await self._forced() if top else False,
             tokens=tokens,
             template=await self._template(),
-            prefill=await self._prefill() if said is not None else "",
+            prefill=await self._prefill() if chat is not None else "",
             seed=await self._seed(plain is not None),
             grammar=await self._grammar(plain is not None),
-            schema=await self._schema() if said is not None else False,
+            schema=await self._schema() if chat is not None else False,
             embeddings=await self._tried(self._embed()) is not None,
             end_token=await self._end_token(tokens, end_text),
             end_text=end_text,
@@ -236,7 +236,7 @@ class _Probe:
         return ""
 
     async def _prefill(self) -> Prefill:
-        """How an answer is begun: the model is given the beginning of what it says by itself and has to go on."""
+        """Tests how a reply can be begun: sends the start of the model's own reply, which it has to continue."""
         asked = [_user("Count from one to ten in words, separated by commas.")]
         whole = await self._tried(self._say(asked, max_tokens=12))
         if whole is None or len(whole.text) < 8:

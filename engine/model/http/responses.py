@@ -66,16 +66,16 @@ def written(answer: Any) -> Written:
 
 
 def _steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
-    told = choice.get("logprobs")
-    if not told:
+    listed_probabilities = choice.get("logprobs")
+    if not listed_probabilities:
         return ()
-    if isinstance(told.get("content"), list):
-        return tuple(_step_of_chat(entry) for entry in told["content"])
+    if isinstance(listed_probabilities.get("content"), list):
+        return tuple(_step_of_chat(entry) for entry in listed_probabilities["content"])
     found = []
     for name, log_p, top in zip(
-        told["tokens"],
-        told["token_logprobs"],
-        told.get("top_logprobs") or [None] * len(told["tokens"]),
+        listed_probabilities["tokens"],
+        listed_probabilities["token_logprobs"],
+        listed_probabilities.get("top_logprobs") or [None] * len(listed_probabilities["tokens"]),
         strict=True,
     ):
         listed = sorted((_named(n, p) for n, p in (top or {}).items()), key=lambda t: -t.log_p)

@@ -134,9 +134,9 @@ class Hub:
 
     def unreachable(self, why: Exception) -> ModelError:
         """The error for a hub that does not answer."""
-        said = _ERRNO.sub("", one_line(str(why))) or type(why).__name__
+        reason = _ERRNO.sub("", one_line(str(why))) or type(why).__name__
         return ModelError(
-            f"{urlsplit(self.url).netloc} cannot be reached ({said}).",
+            f"{urlsplit(self.url).netloc} cannot be reached ({reason}).",
             "Look at the connection, or name another hub in HF_ENDPOINT; then run it again.",
         )
 

@@ -45,11 +45,11 @@ def guessing_simulation(
 
 def guessed(asked: PredictionTask, rows: Sequence[PlayRow]) -> Predictor:
     """Returns the predictor that takes the first answer that the model named, or `OTHERS` when it named none."""
-    said = {int(row.result["conversation"]): row.result["guessed"] for row in rows}
+    guesses = {int(row.result["conversation"]): row.result["guessed"] for row in rows}
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
         return [
-            [_first(said.get(asked.ids[at], {}).get(one.field, ())) for at in split.test]
+            [_first(guesses.get(asked.ids[at], {}).get(one.field, ())) for at in split.test]
             for one in questions
         ]
 

@@ -80,10 +80,10 @@ def labelling_scenarios(
         ids = conversations.ids(conn, ListQuery(wanted))
         for key, messages in conversations.conversations_for(conn, ids):
             turns = tuple((one.role, one.seen) for one in messages if not one.hidden)
-            said = [text for role, text in turns if role == "user"]
-            if not said:
+            user_texts = [text for role, text in turns if role == "user"]
+            if not user_texts:
                 continue
-            language = "zh" if is_signs(said) else "en"
+            language = "zh" if is_signs(user_texts) else "en"
             found.append(
                 LabellingScenario(
                     key, turns, language, texts, tuple(schemas), RUNS, warmth, options.seed
@@ -185,8 +185,8 @@ def _given(
     found: dict[int, Label] = {}
     for key, truth in truths.items():
         for field in fields:
-            said = truth.get(field)
-            final = said.get("final", said) if isinstance(said, Mapping) else None
+            value = truth.get(field)
+            final = value.get("final", value) if isinstance(value, Mapping) else None
             if isinstance(final, Mapping) and final.get(name) in labels:
                 found[key] = final[name]
                 break

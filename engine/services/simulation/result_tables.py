@@ -24,7 +24,7 @@ from engine.validate.turns import by_turns
 
 _LONGEST_NAME = 80
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
-"""Part of a key that tells instructions with the same id apart; not shown."""
+"""Part of a key that distinguishes instructions with the same id; not shown."""
 
 
 def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
@@ -157,7 +157,7 @@ def _categories(rows: Sequence[PlayRow]) -> list[ReportTable]:
         ReportColumn(
             "stand-ins",
             "count",
-            means="Shards said as they stand, for a user who said nothing of use.",
+            means="Shards sent verbatim because the simulated user gave no usable reply.",
         ),
         *(
             ReportColumn(name.replace("_", " "), "count", means="Replies of this kind.")
@@ -276,7 +276,7 @@ _TASK_COLUMNS = (
     ReportColumn(
         "assistant chars", "count", means="Characters of a message of the assistant, mean."
     ),
-    ReportColumn("stand-ins", "count", means="Messages said for a model that said nothing."),
+    ReportColumn("stand-ins", "count", means="Fixed messages that replaced empty replies of a model."),
 )
 
 
@@ -331,7 +331,7 @@ _SHARD_COLUMNS = (
     ReportColumn("task", "text", means="Kind of the instruction."),
     ReportColumn("shards", "count", means="Shards that are proposed."),
     ReportColumn("as in the text", "count", means="Shards that are not worded anew."),
-    ReportColumn("lost", "count", means="Numbers and names that no shard says."),
+    ReportColumn("lost", "count", means="Numbers and names that no shard contains."),
     ReportColumn("FULL", "number", means="Mean score of the full instruction, 0 to 100."),
     ReportColumn("CONCAT", "number", means="Mean score of the shards as a list, 0 to 100."),
 )

@@ -267,9 +267,9 @@ def _row(
 ) -> TruncationRow:
     found = cut_test(way, where, THRESHOLD)
     values, whole, _ = pairs(way, where)
-    told, at = roc(values, whole), reliability(values, whole)
+    curve, calibration = roc(values, whole), reliability(values, whole)
     if config is None:
-        return TruncationRow(title, "keywords", len(way), found, roc=told, reliability=at)
+        return TruncationRow(title, "keywords", len(way), found, roc=curve, reliability=calibration)
     origin = origins.get(config.config_hash, AdapterOrigin())
     return TruncationRow(
         title,
@@ -283,6 +283,6 @@ def _row(
         origin.recipe,
         origin.conversations,
         origin.cut,
-        told,
-        at,
+        curve,
+        calibration,
     )

@@ -88,7 +88,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     names = [gold[key] for key in known]
     if len(set(names)) == 1:
         raise UsageError(
-            f"All {len(names):,} conversations with a gold goal have the same one, so it tells no groups apart.",
+            f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
             "Import conversations with other goals, or look at them without --filter.",
         )
     ways: dict[str, Labels] = {}

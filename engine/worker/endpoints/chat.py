@@ -46,10 +46,10 @@ async def chat_replies(
 
     async def one(call: Call) -> Completion:
         nonlocal done
-        said = await _reply(reader, call, context)
+        reply = await _reply(reader, call, context)
         done += 1
         report(done)
-        return said
+        return reply
 
     return list(await asyncio.gather(*(one(call) for call in calls)))
 

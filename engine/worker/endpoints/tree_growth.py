@@ -194,7 +194,7 @@ def _most_probable(jobs: Sequence[Grown], most: int) -> list[tuple[Grown, int]]:
             break
         job = jobs[-max(waiting)[1]]
         node = job.tree.take()
-        assert node is not None  # next_path said that one waits
+        assert node is not None  # next_path has found a waiting node
         taken.append((job, node))
     return taken
 
@@ -233,12 +233,12 @@ def _expand(job: Grown, node: int, step: Step | None) -> None:
         if one.token is not None:
             found[one.token] = one.log_p
         elif one.text and b"\xef\xbf\xbd" not in one.text:
-            # A text that is empty or broken stands for tokens that cannot be told apart: their mass is pruned.
+            # An empty or broken text may be any of several tokens, so their mass is pruned.
             found[job.spellings.number(one.text)] = one.log_p
     transform = job.tree.options.transform
     if transform.top_k:
         if len(found) < len(step.top):
-            return  # which tokens the sampler keeps cannot be told
+            return  # which tokens the sampler keeps is unknown
         values = transform.apply(np.array(list(found.values()), dtype=np.float32))
         drawn = [(token, float(v)) for token, v in zip(found, values, strict=True) if v > -np.inf]
         job.tree.expand_listed(node, drawn, len(drawn))
@@ -247,7 +247,7 @@ def _expand(job: Grown, node: int, step: Step | None) -> None:
 
 
 def _might_hide_a_child(tree: Tree, node: int, step: Step, found: dict[int, float]) -> bool:
-    """Whether a node would be a leaf only because a token that could not be told apart may be a child of it."""
+    """Whether a node would be a leaf only because an unidentified token may be a child of it."""
     if len(found) == len(step.top):
         return False
     mass = tree.nodes[node].mass

@@ -51,26 +51,26 @@ class TestContrasts:
         assert ps[0][1] == pytest.approx(min(1, 2 * ps[0][0]))
 
     def test_better_and_no_better(self) -> None:
-        """Leaves that tell well are better; leaves that tell nothing are not said to be."""
+        """Leaves that predict the claim are significantly better; leaves that do not are not reported as better."""
         lines = conclusions.of_claim(table())
-        assert "1 can be told to be better" in lines[0]
+        assert "significantly better than the best plain figure: 1;" in lines[0]
         assert ": better, n = 80 (" in lines[1]
         lines = conclusions.of_claim(table(better=0.0))
-        assert "none can be told to be better" in lines[0]
-        assert "no difference can be told, n = 80" in lines[1]
+        assert "significantly better than the best plain figure: none;" in lines[0]
+        assert "no significant difference, n = 80" in lines[1]
 
     def test_chance(self) -> None:
-        """What is above chance is named, or that nothing is."""
+        """Figures above chance are named; if there are none, the sentence says so."""
         assert conclusions.against_chance(table()).startswith("Above chance: leaves;")
         assert conclusions.against_chance(table(better=0.0)) == (
-            "None of 3 figures can be told from chance."
+            "None of 3 figures differs significantly from chance."
         )
 
     def test_too_few(self) -> None:
-        """Four of one kind: no test is made, and that is said."""
+        """With four of one kind no test is made, and the sentence says so."""
         few = table(positives=4)
         assert {c.p for c in few.contrasts} == {None}
-        assert "too few of one kind to tell, n = 80" in conclusions.of_claim(few)[1]
+        assert "too few of one kind to test, n = 80" in conclusions.of_claim(few)[1]
 
     def test_only_what_both_have(self) -> None:
         """A figure that some lack is compared over the others."""
@@ -95,9 +95,9 @@ class TestContrasts:
 
 class TestWords:
     def test_no_difference(self) -> None:
-        """The sentence says both figures, that nothing can be told, over how many, and how far it may be."""
+        """The sentence has both figures, no significance, n, and the interval of the difference."""
         assert conclusions.format_contrast(contrast(0.7), " (.50 to .73)") == (
-            "leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100"
+            "leaves .63 (.50 to .73) against length .61: no significant difference, n = 100"
             " (+.02, -.10 to +.14; p = .70)"
         )
 

@@ -52,8 +52,8 @@ TREES = ReportTable(
             "measure",
             0.63,
             (
-                "leaves .63 against length .61: no difference can be told, n = 100 (+.02, -.10 to +.14; p = 1.00)",
-                "leaves .63 against perplexity .45: no difference can be told, n = 100 (+.18, -.02 to +.38; p = .31)",
+                "leaves .63 against length .61: no significant difference, n = 100 (+.02, -.10 to +.14; p = 1.00)",
+                "leaves .63 against perplexity .45: no significant difference, n = 100 (+.18, -.02 to +.38; p = .31)",
             ),
         ),
         row("entropy_high", "measure", 0.74),
@@ -66,8 +66,8 @@ TREES = ReportTable(
         "trees cafe (alpha 0.02, path, last-answer, toy)",
     ),
     (
-        "Above chance: entropy_high; no other figure can be told from chance.",
-        "Of 2 figures of trees none can be told to be better than the best plain figure, none to be worse"
+        "Above chance: entropy_high; no other figure differs significantly from chance.",
+        "Of 2 figures of trees, significantly better than the best plain figure: none; worse: none"
         " (corrected for 4 tests).",
     ),
     "trees",

@@ -60,7 +60,7 @@ class TestPages:
                 "perplexity",
                 "rejected",
                 "false alarms",
-                "no difference can be told",
+                "no significant difference",
             ):
                 assert part in shown
 
@@ -70,7 +70,7 @@ class TestPages:
         async with opened(fake, size=(120, 40)) as pilot:
             await press(pilot, "V", "right")
             assert "ROC leaves" in text(pilot)
-            assert "leaves .63 against length .61: no difference can be told" in text(pilot)
+            assert "leaves .63 against length .61: no significant difference" in text(pilot)
             assert "drawn faintly: length" in text(pilot)
             before = [line for line in lines(pilot) if "│" in line]
             await press(pilot, "down", "down", "down")
@@ -156,7 +156,7 @@ class TestTaking:
             taken = pilot.app.clipboard
             assert taken == tab_separated(TREES, TREES.rows)
             assert taken.splitlines()[1].startswith("leaves\t0.6300\t0.5300\t0.7300")
-            assert "no difference can be told" in taken
+            assert "no significant difference" in taken
 
     async def test_export(
         self, fake: ScreenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

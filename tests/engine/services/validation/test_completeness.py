@@ -384,7 +384,7 @@ class TestNothingToTell:
         ("words", "said"),
         [
             (["--run", "nix"], "no training run 'nix'"),
-            (["--config", "x"], "--config says nothing to `validate completeness`"),
+            (["--config", "x"], "--config has no effect on `validate completeness`"),
             (["--filter", "state:"], "state"),
         ],
     )
