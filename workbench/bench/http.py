@@ -1,7 +1,7 @@
 """Measures the speed of replies over HTTP, compared with the model process: same model, prompts, lengths and machine.
 
 The endpoint is the server of `llama-cpp-python[server]`, which generates one reply at a time; the model process
-generates many in parallel, like servers with batching. So the ratio includes both the cost of HTTP and of missing batching.
+generates many in parallel, like servers with batching. So the ratio includes the cost of HTTP and of missing batching.
 """
 
 from __future__ import annotations
