@@ -1,4 +1,4 @@
-"""A task and models whose replies are written down, for tests of the loop."""
+"""A task and models with scripted replies, for tests of the loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 
 SHELLS = as_instruction(
     {
@@ -32,7 +32,7 @@ SHELLS = as_instruction(
 
 @dataclass(frozen=True)
 class PlainTask:
-    """Correct is the answer `gold`."""
+    """A task whose correct answer is `gold`."""
 
     instruction: Instruction = SHELLS
     extraction: Extraction = "gen"
@@ -58,15 +58,13 @@ class PlainTask:
         return reply.split()[-1] if reply.split() else ""
 
     def evaluate(self, answer: str) -> Evaluating:
-        return settled(Evaluation(float(answer == self.gold), {"seen": answer}))
+        return without_judge(Evaluation(float(answer == self.gold), {"seen": answer}))
 
 
 @dataclass
 class Speakers:
-    """Answers calls from lists of replies, one list a module; a module without a list is not to be asked.
-
-    Attributes:
-        asked: Every call, in order.
+    """Answers calls from lists of replies, one list for each module; a call of a module without a list fails.
+    Attributes: asked: Every call, in order.
     """
 
     replies: Mapping[str, list[Any]]
@@ -105,13 +103,13 @@ def scenario(
     run: int = 0,
     **changes: Any,
 ) -> ShardedScenario:
-    """A case on the plums."""
+    """A scenario of the instruction on plums."""
     task = task or PlainTask()
     return ShardedScenario(Case(setting(**changes), task.instruction, task, condition, run))
 
 
 def played(one: Scenario, speakers: Speakers) -> Ending:
-    """How a scenario ends."""
+    """The result of a scenario."""
     play = one.play()
     try:
         call = next(play)
@@ -124,5 +122,5 @@ def played(one: Scenario, speakers: Speakers) -> Ending:
 
 
 def attempt(category: str = "answer_attempt") -> dict[str, str]:
-    """A judge's reply."""
+    """The judge's reply that the answer is an attempt."""
     return {"response_type": category}
