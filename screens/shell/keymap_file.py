@@ -107,7 +107,9 @@ class _Reader:
         wrong = [key for key in keys if not is_key(key)]
         if not keys or wrong:
             problem = repr(wrong[0]) if wrong else repr(value)
-            self._complain(action, f"{problem} is no key", 'write keys like "f1", "ctrl+d" or "a,/"')
+            self._complain(
+                action, f"{problem} is no key", 'write keys like "f1", "ctrl+d" or "a,/"'
+            )
             return
         if (other := self._taken(action, keys)) is not None:
             other_action, key = other
