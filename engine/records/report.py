@@ -41,6 +41,11 @@ class ReportColumn:
     text_title: str = ""
     text_ends: bool = True
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether its cells are figures with an interval."""
+        return self.kind in ("interval", "difference")
+
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:

@@ -43,36 +43,42 @@ def row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
 
 
 def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
-    """A table with tabs, each figure with both ends of its interval where it has one; conclusions and notes below it.
+    """The columns that screens show, with tabs, and p where it was tested; conclusions and notes below.
 
     Args:
         rows: Those of the table, in the order that is wanted.
     """
-    columns = [one for one in table.columns if one.on_screen]
-    tested = table.metric is not None
-    lines = ["\t".join([part for one in columns for part in _titles(one)] + ["p"] * tested)]
-    for row in rows:
-        cells = [
-            part
-            for one, cell in zip(table.columns, row.cells, strict=True)
-            if one.on_screen
-            for part in _parts(one, cell)
-        ]
-        lines.append("\t".join(cells + [_p(row)] * tested))
+    lines = tabbed_lines(table, rows, [one for one in table.columns if one.on_screen])
+    if table.metric is not None:
+        tested = ["p", *("" if row.p is None else f"{row.p:.4f}" for row in rows)]
+        lines = [f"{line}\t{p}" for line, p in zip(lines, tested, strict=True)]
     sentences = (*table.conclusions, *(one for row in rows for one in row.conclusions))
     return "\n".join([*lines, *table.notes, *dict.fromkeys(sentences)])
 
 
+def tabbed_lines(
+    table: ReportTable, rows: Sequence[ReportRow], columns: Sequence[ReportColumn]
+) -> list[str]:
+    """A head and the rows with tabs between the cells; figures with both ends of their interval where they have one.
+
+    Args:
+        columns: Those of the table that are wanted.
+    """
+    lines = ["\t".join(part for one in columns for part in _titles(one))]
+    for row in rows:
+        cells = zip(table.columns, row.cells, strict=True)
+        lines.append(
+            "\t".join(part for one, cell in cells if one in columns for part in _parts(one, cell))
+        )
+    return lines
+
+
 def _titles(column: ReportColumn) -> list[str]:
     title = column.title
-    return [title, f"{title} low", f"{title} high"] if column.kind == "interval" else [title]
+    return [title, f"{title} low", f"{title} high"] if column.has_intervals else [title]
 
 
 def _parts(column: ReportColumn, cell: Cell) -> list[str]:
     if isinstance(cell, Interval):
         return [f"{one:.4f}" for one in (cell.value, cell.low, cell.high)]
     return [" ".join(format_cell(column.kind, cell).split())]
-
-
-def _p(row: ReportRow) -> str:
-    return "" if row.p is None else f"{row.p:.4f}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -14,26 +13,18 @@ from textual.widgets import Static
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.interval import Interval
-from engine.records.validation import Classification, CompletenessTable, TruthTable
+from engine.records.validation import CompletenessTable, TruthTable
+from engine.services.report_rendering import tabbed_lines
+from engine.services.validation import completeness_report
 from engine.services.validation.service import ValidationService
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.run_dialog import refusal_content
 from screens.widgets.background import background
+from screens.widgets.report_columns import first_figure
 
 NAME_WIDTH = 28
-MEASURES: tuple[tuple[str, Callable[[Classification], Interval]], ...] = (
-    ("AUROC", lambda found: found.auroc),
-    ("F1", lambda found: found.f1),
-    ("accuracy", lambda found: found.accuracy),
-    ("precision", lambda found: found.precision),
-    ("recall", lambda found: found.recall),
-    ("AP", lambda found: found.ap),
-    ("ECE", lambda found: found.ece),
-)
-"""Columns, the most important first: a narrow terminal shows the first ones only."""
-
 CELL = 17
 """Width of a column, with its interval."""
 
@@ -110,7 +101,12 @@ class TableDialog(Dialog[None]):
 
 
 def table_content(table: CompletenessTable, width: int) -> Content:
-    """What was tested, the rows, and the same scores against the ground truth that was imported."""
+    """What was tested, the rows, and the same scores against the ground truth that was imported.
+
+    A narrow terminal shows the first columns only.
+    """
+    cut, *_ = completeness_report.tables(table)
+    columns = [one.title for one in cut.columns[1:]]
     which = "all conversations" if table.run is None else f"held out by {one_line(table.run, 40)}"
     lines = [
         Content.assemble(
@@ -125,20 +121,21 @@ def table_content(table: CompletenessTable, width: int) -> Content:
         ),
         Content(""),
     ]
-    shown = MEASURES[: max(2, (width - NAME_WIDTH) // CELL)]
-    head = f"{'':<{NAME_WIDTH}}" + "".join(f"{name:<{CELL}}" for name, _ in shown)
+    shown = columns[: max(2, (width - NAME_WIDTH) // CELL)]
+    head = f"{'':<{NAME_WIDTH}}" + "".join(f"{name:<{CELL}}" for name in shown)
     lines.append(Content.styled(head.rstrip(), "$tone-muted"))
-    best = max((row.found.auroc.value for row in table.rows), default=0.0)
-    for row in table.rows:
+    best = max(map(first_figure, cut.rows), default=0.0)
+    for row in cut.rows:
         name = one_line(row.name, NAME_WIDTH - 2)
-        look = "bold" if row.found.auroc.value == best else ""
+        look = "bold" if first_figure(row) == best else ""
         parts: list[tuple[str, str]] = [(f"{name:<{NAME_WIDTH}}", look)]
-        for _, measure in shown:
-            value, interval = _cell(measure(row.found))
+        figures = [one for one in row.cells if isinstance(one, Interval)]
+        for figure in figures[: len(shown)]:
+            value, interval = _cell(figure)
             parts += [(value, look), (f"{interval:<{CELL - len(value)}}", "$tone-muted")]
         lines.append(Content.assemble(*parts))
-    if len(shown) < len(MEASURES):
-        left = ", ".join(name for name, _ in MEASURES[len(shown) :])
+    if len(shown) < len(columns):
+        left = ", ".join(columns[len(shown) :])
         lines.append(Content.styled(f"y copies {left} too", "$tone-muted"))
     for truth in table.truths:
         lines += _truth_lines(truth)
@@ -183,11 +180,5 @@ def _cell(estimate: Interval) -> tuple[str, str]:
 
 def as_text(table: CompletenessTable) -> str:
     """The rows with tabs between the columns, each figure with its interval."""
-    lines = ["\t".join(["", *(f"{name}\t{name} low\t{name} high" for name, _ in MEASURES)])]
-    for row in table.rows:
-        cells = [" ".join(row.name.split())]
-        for _, measure in MEASURES:
-            found = measure(row.found)
-            cells += [f"{value:.4f}" for value in (found.value, found.low, found.high)]
-        lines.append("\t".join(cells))
-    return "\n".join(lines)
+    cut, *_ = completeness_report.tables(table)
+    return "\n".join(tabbed_lines(cut, cut.rows, cut.columns))

@@ -41,7 +41,7 @@ def _column(table: ReportTable, nth: int, column: ReportColumn, at: int) -> Colu
     title = one_line(column.title or table.title, LONGEST_NAME)
     keep = _MOST_IMPORTANT - at
     cells = [row.cells[nth] for row in table.rows]
-    if column.kind == "interval":
+    if column.has_intervals:
         signed = any(isinstance(one, Interval) and one.low < 0 for one in cells)
         width = _SIGNED_WIDTH if signed else _INTERVAL_WIDTH
         return Column(

@@ -38,7 +38,7 @@ def table_lines(
         if nth == 0:
             texts = [one_line(one, longest) for one in texts]
         columns.append(_aligned([column.text_title or column.title, *texts], column))
-        if column.kind in ("interval", "difference") and column.text_ends:
+        if column.has_intervals and column.text_ends:
             columns.append(_aligned(["95%", *map(_ends, cells)], column))
     notes = ["", *(row.note for row in rows)]
     return [f"{indent}{'  '.join(line)}".rstrip() for line in zip(*columns, notes, strict=True)]

@@ -30,7 +30,9 @@ _CUT_COLUMNS = (
     ReportColumn(
         "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", text_ends=False
     ),
-    ReportColumn("prec.", "interval", "precision", on_screen=False, text_ends=False),
+    ReportColumn(
+        "precision", "interval", "precision", on_screen=False, text_title="prec.", text_ends=False
+    ),
     ReportColumn("recall", "interval", "recall", on_screen=False, text_ends=False),
     ReportColumn("AP", "interval", "ap", chance=0.5, text_ends=False),
     ReportColumn("ECE", "interval", "ece", text_ends=False),
