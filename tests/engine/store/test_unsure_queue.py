@@ -84,7 +84,7 @@ class TestOrder:
         assert queued(project, "name:warranty/00") == [8, 7, 9, 6, 5, 4, 3, 2, 1]
 
     def test_a_page(self, project: Project) -> None:
-        """Only trees of the shown configuration count; without one the queue is empty."""
+        """Only trees of the shown configuration count."""
         give_trees(project, {3: (4, -1.0)}, config="beef")
         assert queued(project) == [3]
 

@@ -1,4 +1,4 @@
-"""Two trees beside each other: what they hold in common, and how far apart they can be."""
+"""Comparison of two trees: their common nodes, and bounds on the distance between their models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER_WORDS = [b"", b"ab", b"\n\n", b"", b"a\n"]
 
 
 def distribution(seed: int, path: Sequence[int], size: int = len(WORDS)) -> LogProbs:
-    """Of the next token: some of them impossible, and the end certain where a path is deepest."""
+    """A next-token distribution with some impossible tokens, and certain end at the deepest paths."""
     if len(path) >= DEEPEST:
         return np.where(np.arange(size) == STOP, 0.0, -np.inf)
     drawn = random.Random(f"{seed} {list(path)}")
@@ -42,7 +42,7 @@ def grown(seed: int, alpha: float, longest: int = 9, words: Sequence[bytes] = WO
 
 
 def responses(seed: int, words: Sequence[bytes] = WORDS) -> dict[bytes, float]:
-    """Every response of such a model with its probability, counted without a tree."""
+    """Every response of such a model with its probability, enumerated without a tree."""
     found: dict[bytes, float] = {}
 
     def visit(path: tuple[int, ...], text: bytes, mass: float) -> None:
@@ -63,7 +63,7 @@ def variation(one: dict[bytes, float], two: dict[bytes, float]) -> float:
 
 
 def _meet(one: int, two: int, tree: Tree) -> bool:
-    """Whether two nodes of a tree spell the same, and end or do not end there alike."""
+    """Whether two nodes spell the same text and both end there or both do not."""
 
     def spelled(node: int) -> tuple[bytes, bool]:
         tokens = tree.tokens(node)
@@ -83,7 +83,7 @@ class TestTotalVariation:
     def test_lies_between_the_bounds(
         self, one: int, two: int, alpha: float, other: float, longest: int, words: list[bytes]
     ) -> None:
-        """Whatever two trees leave out, cut or do not read, what is between their models lies within the bounds."""
+        """Whatever two trees prune, cut or leave unread, the distance between their models lies within the bounds."""
         found = compare(grown(one, alpha), grown(two, other, longest, words))
         exact = variation(responses(one), responses(two, words))
         assert 0 <= found.low <= exact + 1e-9
@@ -92,7 +92,7 @@ class TestTotalVariation:
     @settings(deadline=None, max_examples=60)
     @given(SEEDS, SEEDS, VOCABULARIES)
     def test_whole_trees_leave_nothing_open(self, one: int, two: int, words: list[bytes]) -> None:
-        """Trees that leave out almost nothing say how far apart their models are, whatever their tokens."""
+        """Trees with almost no mass left out determine the distance between their models, whatever their tokens."""
         found = compare(grown(one, 1e-12), grown(two, 1e-12, words=words))
         exact = variation(responses(one), responses(two, words))
         assert found.low == pytest.approx(exact, abs=1e-5)
@@ -110,7 +110,9 @@ class TestTotalVariation:
         assert large.high <= small.high + 1e-9
 
     def test_half_known(self) -> None:
-        """Where one model says `a` for sure and of the other only `a` at .6 is known, they are up to .4 apart."""
+        """Where one model gives `a` for certain and the other `a` with .6, the rest unknown, the distance is at
+        most .4.
+        """
 
         def tree(p: float) -> Tree:
             made = Tree(TreeOptions(0.5), frozenset({STOP}), lambda token: WORDS[token])
@@ -128,7 +130,9 @@ class TestSides:
     @settings(deadline=None, max_examples=60)
     @given(SEEDS, ALPHAS)
     def test_a_tree_beside_itself(self, seed: int, alpha: float) -> None:
-        """A tree beside its like: nothing apart, every leaf shared, every node at least as probable there."""
+        """Between a tree and itself the distance is 0, every leaf is shared, and each node has its own probability or
+        more.
+        """
         tree, same = grown(seed, alpha), grown(seed, alpha)
         found = compare(tree, same)
         assert found.low == pytest.approx(0, abs=1e-9)
@@ -141,7 +145,9 @@ class TestSides:
     @settings(deadline=None, max_examples=60)
     @given(SEEDS, SEEDS, ALPHAS)
     def test_of_equal_tokens(self, one: int, two: int, alpha: float) -> None:
-        """Between trees of the same tokens a text has there what the other tree's own paths of that text have."""
+        """Between trees of the same tokens, the probability of a text in the other tree is that of the other tree's own
+        paths of it.
+        """
         first, second = grown(one, alpha), grown(two, alpha)
         found = compare(first, second)
         for at, there in enumerate(found.first.there):
@@ -163,7 +169,9 @@ class TestSides:
     def test_twins_spell_the_same(
         self, one: int, two: int, alpha: float, words: list[bytes]
     ) -> None:
-        """Nodes that meet have the same bytes on their paths, and where none meets there is no probability of it."""
+        """Matched nodes have the same bytes on their paths; a node without a match has no probability in the
+        other tree.
+        """
         first, second = grown(one, alpha), grown(two, alpha, words=words)
         found = compare(first, second)
 
@@ -178,7 +186,7 @@ class TestSides:
     @settings(deadline=None, max_examples=60)
     @given(SEEDS, SEEDS, ALPHAS, VOCABULARIES)
     def test_shared_answers(self, one: int, two: int, alpha: float, words: list[bytes]) -> None:
-        """Shared are the leaves whose response the other tree has among its own."""
+        """Shared leaves are those whose response the other tree also has."""
         first, second = grown(one, alpha), grown(two, alpha, words=words)
         found = compare(first, second)
         texts = {second.text(leaf) for leaf in second.leaves()}

@@ -46,7 +46,7 @@ def grow(model: ToyModel, *jobs: Job, budget: Budget | None = None) -> None:
 class TestAgainstEnumeration:
     @pytest.mark.parametrize("alpha", [0.02, 0.005, 0.0015])
     def test_same_leaves_and_masses(self, alpha: float) -> None:
-        """Leaves, their kinds and probabilities, and what is left out are those of a plain recursion."""
+        """Leaves, their kinds and probabilities, and the pruned mass equal those of a plain recursion."""
         model = ToyModel()
         grown = tree(model, TreeOptions(alpha, max_tokens=3))
         grow(model, Job(grown, PROMPT))
@@ -66,7 +66,7 @@ class TestAgainstEnumeration:
     def test_any_prompt_and_any_room(
         self, prompt: bytes, alpha: float, sequences: int, width: int
     ) -> None:
-        """However few sequences there are and however many nodes share a decode, the tree is the same."""
+        """The tree is the same for any number of sequences and of nodes in a decode."""
         model = ToyModel(replace(ROOMY, sequences=sequences, batch=48, rows=16))
         grown = tree(model, TreeOptions(alpha, max_tokens=3))
         Grower(model, width=width).grow([Job(grown, tuple(prompt))])
@@ -77,7 +77,7 @@ class TestAgainstEnumeration:
 
 class TestAccount:
     def test_it_sums_to_one_at_every_moment(self) -> None:
-        """After each decode covered, pruned and unexpanded mass are everything."""
+        """After each decode covered, pruned and unexpanded mass add up to 1."""
         model = ToyModel()
         grown = tree(model)
         sums: list[float] = []
@@ -89,7 +89,7 @@ class TestAccount:
         assert sums == pytest.approx([1.0] * len(sums), abs=1e-6)
 
     def test_token_mode_follows_the_best_token_and_branches(self) -> None:
-        """Every node that is no leaf has its best child, and others only from the conditional threshold on."""
+        """In mode `token` every inner node has its best child, and others only from alpha on."""
         model = ToyModel()
         grown = tree(model, TreeOptions(0.08, "token", max_tokens=5))
         grow(model, Job(grown, PROMPT))
@@ -105,7 +105,7 @@ class TestAccount:
 
 class TestManyTrees:
     def test_trees_side_by_side_are_those_grown_alone(self) -> None:
-        """Trees that share decodes do not touch each other."""
+        """Trees that share decodes are the same as when grown alone."""
         model = ToyModel(replace(ROOMY, cells=400, batch=64))
         prompts = [tuple(f"Prompt number {n} of several.".encode()) for n in range(9)]
         together = [tree(model) for _ in prompts]
@@ -131,7 +131,7 @@ class TestManyTrees:
 
 class TestRecordedAnswer:
     def test_its_probability_and_where_it_leaves(self) -> None:
-        """The answer is scored on the same pass; the tree knows how much of it it holds."""
+        """The recorded answer is scored in the same pass, with the number of its tokens that are in the tree."""
         model = ToyModel()
         grown = tree(model)
         grow(model, Job(grown, PROMPT))
@@ -147,7 +147,7 @@ class TestRecordedAnswer:
 class TestStopping:
     @pytest.mark.parametrize("nodes", [1, 7, 40])
     def test_a_budget_of_nodes_is_kept_and_growth_goes_on(self, nodes: int) -> None:
-        """No more nodes are read than allowed; grown on, the tree is the one grown at once."""
+        """At most the budget of nodes is read; grown further, the tree equals one grown at once."""
         model = ToyModel()
         parts, whole = tree(model), tree(model)
         first = Grower(model).grow([Job(parts, PROMPT)], Budget(nodes=nodes))
@@ -161,7 +161,7 @@ class TestStopping:
         assert leaves(parts) == leaves(whole)
 
     def test_it_stops_when_asked(self) -> None:
-        """What was grown until then is kept."""
+        """A stopped growth keeps the tree as it is then."""
         model = ToyModel()
         grown = tree(model)
         asked = iter([False, False, True])
@@ -171,7 +171,7 @@ class TestStopping:
         assert len(grown.nodes) > 1
 
     def test_cancelled_reading_waits_again(self) -> None:
-        """A decode that is cancelled loses no node."""
+        """A cancelled decode loses no node."""
         model = ToyModel()
         model.cancel_after = 4
         grown, whole = tree(model), tree(model)
@@ -184,7 +184,7 @@ class TestStopping:
         assert leaves(grown) == leaves(whole)
 
     def test_seconds(self) -> None:
-        """No time, no node."""
+        """With a time budget of zero no node is read."""
         model = ToyModel()
         grown = tree(model)
         assert Grower(model).grow([Job(grown, PROMPT)], Budget(seconds=0)).nodes == 0
@@ -194,7 +194,7 @@ class TestLowering:
     @pytest.mark.parametrize("mode", ["path", "token"])
     @pytest.mark.parametrize("lower", [0.01, 0.004, 0.0005])
     def test_a_lower_alpha_gives_the_tree_grown_at_it(self, mode: str, lower: float) -> None:
-        """Grown on to a lower alpha the leaves and the account are those of a tree grown there at once."""
+        """Grown further to a lower alpha, leaves and masses are those of a tree grown at that alpha at once."""
         model = ToyModel()
         before = TreeOptions(0.02 if mode == "path" else 0.1, mode, max_tokens=3)  # type: ignore[arg-type]
         alpha = lower if mode == "path" else lower * 8
@@ -221,7 +221,7 @@ class TestLowering:
 
 class TestRecord:
     def test_a_recorded_tree_grows_on(self) -> None:
-        """Written down and restored in the middle, a tree ends as the one that was never interrupted."""
+        """A tree that is stored and restored in the middle ends as one that was never interrupted."""
         model = ToyModel()
         parts = tree(model)
         Grower(model).grow([Job(parts, PROMPT)], Budget(nodes=12))
@@ -234,7 +234,7 @@ class TestRecord:
         assert again.nodes == parts.nodes
 
     def test_a_restored_tree_reads_like_the_recorded_one(self) -> None:
-        """Texts, measures and the account are the same without a model at hand."""
+        """Texts, measures and masses of a restored tree are the same, without a model."""
         model = ToyModel()
         grown = tree(model)
         grow(model, Job(grown, PROMPT))
@@ -262,6 +262,6 @@ class TestRefusing:
         "make", [lambda: TreeOptions(0), lambda: TreeOptions(0.1, max_tokens=0)]
     )
     def test_options(self, make: Callable[[], TreeOptions]) -> None:
-        """Options without a meaning are refused."""
+        """Invalid options are refused."""
         with pytest.raises((UsageError, ValueError), match=r"above 0|not a way"):
             make()

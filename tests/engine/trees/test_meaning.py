@@ -1,4 +1,4 @@
-"""Answers put together by meaning: groups and entropies that a pencil gives, and bounds that always hold."""
+"""Grouping of answers by meaning: groups and entropies computed by hand, and bounds that hold."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def made(*probabilities: float) -> list[Answer]:
 
 
 def with_rest(mass: float) -> Tree:
-    """A tree whose only leaf has the rest of the mass: all that `meanings` asks of it is what lies outside."""
+    """A tree whose only leaf has the rest of the mass; `meanings` uses only the mass outside."""
     tree = Tree(TreeOptions(0.5, max_tokens=1), frozenset(), lambda token: b"x")
     root = tree.take()
     assert root is not None
@@ -53,7 +53,9 @@ def with_rest(mass: float) -> Tree:
 
 class TestGroups:
     def test_by_hand(self) -> None:
-        """Each answer joins the most probable one that it is like; a chain of small steps joins no opposites."""
+        """Each answer joins the most probable one that it is similar to; a chain of small steps does not join
+        opposites.
+        """
         vectors = degrees(0, 25, 50, 75, 170)
         found = meanings(with_rest(0.1), made(0.4, 0.2, 0.15, 0.1, 0.05), vectors, 0.85)
 
@@ -61,20 +63,20 @@ class TestGroups:
         assert [group.probability for group in found.groups] == pytest.approx([0.6, 0.25, 0.05])
 
     def test_the_most_similar_group(self) -> None:
-        """An answer that is like several goes to the one it is most like."""
+        """An answer that is similar to several groups joins the most similar."""
         found = meanings(with_rest(0.1), made(0.4, 0.3, 0.2), degrees(0, 40, 25), 0.85)
 
         assert [group.answers for group in found.groups] == [(1, 2), (0,)]
 
     def test_texts_without_a_vector_stay_alone(self) -> None:
-        """A row of zeros is like nothing, not even like another one."""
+        """A row of zeros is similar to nothing, not even to another such row."""
         vectors = np.zeros((2, 3), dtype=np.float32)
         found = meanings(with_rest(0.1), made(0.5, 0.4), vectors, 0.01)
 
         assert len(found.groups) == 2
 
     def test_equal_vectors_meet_at_the_highest_threshold(self) -> None:
-        """Rounding does not part what is equal."""
+        """Equal vectors are one group in spite of rounding."""
         vectors = unit(np.tile(np.array([[0.1, 0.7, 0.3]]), (3, 1)))
         found = meanings(with_rest(0.1), made(0.4, 0.3, 0.2), vectors, 1.0)
 
@@ -82,7 +84,7 @@ class TestGroups:
 
     @pytest.mark.parametrize(("threshold", "rows"), [(0.0, 2), (1.1, 2), (0.8, 3)])
     def test_without_a_meaning(self, threshold: float, rows: int) -> None:
-        """A threshold outside (0, 1] and another number of vectors are refused."""
+        """A threshold outside (0, 1], or a wrong number of vectors, is refused."""
         with pytest.raises(ValueError, match="vectors"):
             meanings(
                 with_rest(0.1), made(0.5, 0.4), np.ones((rows, 2), dtype=np.float32), threshold
@@ -91,7 +93,9 @@ class TestGroups:
 
 class TestEntropy:
     def test_by_hand(self) -> None:
-        """Of all that is covered; at least with the rest in the largest group; at most with each part for itself."""
+        """The entropy over the covered mass; at least with the rest in the largest group; at most with each part in a
+        group of its own.
+        """
         found = meanings(with_rest(0.1), made(0.5, 0.3, 0.1), degrees(0, 90, 5), 0.85)
 
         assert found.entropy == pytest.approx(entropy(0.6 / 0.9, 0.3 / 0.9))
@@ -108,8 +112,9 @@ class TestEntropy:
     def test_bounds_hold_wherever_the_rest_goes(
         self, nodes: int, threshold: float, seed: int, share: list[float]
     ) -> None:
-        """However the mass outside the leaves is dealt out to groups, the entropy is not below the lower bound, which
-        the upper one is not below either; groups part the answers and hold what is covered."""
+        """However the mass outside the leaves is distributed over groups, the entropy is within the bounds; the groups
+        partition the answers and add up to the covered mass.
+        """
         tree = grown(nodes)
         found = answers(tree)
         random = np.random.default_rng(seed)
@@ -140,7 +145,7 @@ class TestEntropy:
 
 class TestLetters:
     def test_wordings(self) -> None:
-        """Texts that differ in case and space are the same; the more words are shared, the more alike."""
+        """Texts that differ in case and space are the same; more shared words make texts more similar."""
         texts = ["The lamp is red.", "the  lamp is RED.", "The lamp is blue.", "No order found"]
         vectors = letter_vectors(texts)
         like = vectors @ vectors.T

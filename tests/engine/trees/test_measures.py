@@ -38,7 +38,7 @@ def distribution(masses: list[float]) -> LogProbs:
 
 
 def small() -> Tree:
-    """`yes` .5, `no` .3 (ended), and `yes no` .1 (ended); the rest is left out."""
+    """`yes` .5, `no` .3 (ended), and `yes no` .1 (ended); the rest is pruned."""
     return by_hand(
         0.08,
         r=[0.6, 0.3, 0.05, 0.05, 0.0],
@@ -50,7 +50,7 @@ def small() -> Tree:
 
 class TestMeasures:
     def test_by_hand(self) -> None:
-        """Leaves, the best one, masses, entropy and the first fork are what a pencil gives."""
+        """Leaves, the best one, masses, entropy and the first fork are as computed by hand."""
         found = measure(small())
 
         assert found.leaves == 3
@@ -69,7 +69,7 @@ class TestMeasures:
         assert found.entropy_high == pytest.approx(expected, abs=5e-3)
 
     def test_equal_texts_are_one_answer(self) -> None:
-        """A cut leaf and an ended one that spell the same are merged."""
+        """A cut leaf and an ended one with the same text are one answer."""
         tree = by_hand(0.2, r=[0.5, 0.3, 0.0, 0.2, 0.0], r0=[0.1] * 4 + [0.6], r1=[0.2] * 5, r04=[0.2] * 5)  # fmt: skip
         found = answers(tree)
 
@@ -77,7 +77,7 @@ class TestMeasures:
         assert sum(answer.probability for answer in found) == pytest.approx(tree.account().covered)
 
     def test_mass_below_a_node(self) -> None:
-        """The root holds what is covered."""
+        """The root's mass is the covered mass."""
         tree = small()
 
         assert subtree_mass(tree)[ROOT] == pytest.approx(tree.account().covered)
@@ -95,7 +95,9 @@ class TestMeasures:
 
 class TestGuarantee:
     def test_by_hand(self) -> None:
-        """What is found counts at once; what could still come keeps the interval open."""
+        """Mass of leaves with the property counts for the lower bound; mass that could still have it keeps the bounds
+        apart.
+        """
         tree = small()
         no = guarantee(tree, contains("NO"))
         assert no.low == pytest.approx(0.4, abs=1e-3)
@@ -107,7 +109,7 @@ class TestGuarantee:
     @settings(max_examples=20, deadline=None)
     @given(prompt=st.binary(min_size=1, max_size=10), part=st.sampled_from("abcxyz0"))
     def test_growing_only_narrows_it(self, prompt: bytes, part: str) -> None:
-        """A tree grown further gives an interval within the one before."""
+        """A tree grown further gives bounds within the former ones."""
         model = ToyModel()
         tree = Tree(TreeOptions(0.004, max_tokens=4), STOPS, model.token_bytes)
         low, high = 0.0, 1.0
@@ -139,12 +141,12 @@ class TestGuarantee:
     def test_what_a_beginning_settles(
         self, property_: object, text: str, ended: bool, settled: bool | None
     ) -> None:
-        """Each property says yes or no only when nothing that follows can change it."""
+        """A property is decided by a beginning only when no continuation can change it."""
         assert callable(property_)
         assert property_(text, ended) is settled
 
     def test_reading(self) -> None:
-        """Properties are read from a line; what is none is refused with the kinds there are."""
+        """Properties are parsed from a line; an invalid one is refused with the known kinds."""
         assert parse_predicate("contains two years")("it is two years", False) is True
         assert parse_predicate("json a=1")('{"a": 1}', True) is True
         for wrong in ("like this", "regex (", "contains"):

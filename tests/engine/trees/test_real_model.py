@@ -1,10 +1,8 @@
-"""Trees of the real model, on its F32 expansion, against a reference that asks the high-level interface anew for
-each node.
-
-What float noise does: on F32 the same tokens in batches of different sizes agree to about 1e-6, so trees differ at
-most by nodes whose probability is alpha to that accuracy. Formats with fewer bits are noisier (0.006 of a probability
-for BF16 on the default model), and nodes that near to alpha come and go with what shares their decode; the account
-sums to 1 all the same.
+"""Trees of the real model, on its F32 expansion, compared with a reference that reads a prompt for each node through
+`Llama` of llama-cpp-python. Float noise: on F32 the same tokens in batches of different sizes agree to about 1e-6, so
+trees differ at most by nodes whose probability is alpha to that accuracy. Formats with fewer bits are noisier (0.006 of
+a probability for BF16 on the default model), and whether nodes that near to alpha are in a tree depends on what shares
+their decode; the masses add up to 1 all the same.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ Nodes = dict[tuple[int, ...], float]
 
 @pytest.fixture(scope="module")
 def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
-    """The high-level interface on the same weights, with a cache as exact as ours."""
+    """The `Llama` of llama-cpp-python on the same weights, with a cache of the same precision."""
     llama = llama_cpp.Llama(
         str(expanded),
         n_ctx=256,
@@ -55,7 +53,7 @@ def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
 
 @pytest.fixture(scope="module")
 def exact(expanded: Path) -> Iterator[LlamaModel]:
-    """The same weights as trees use them."""
+    """The F32 model that grows the trees."""
     model = LlamaModel(expanded, LoadOptions(context=256), lambda: False)
     yield model
     model.close()
@@ -75,7 +73,7 @@ def nodes(tree: Tree) -> Nodes:
 
 
 def assert_same_but_ties(one: Nodes, other: Nodes, alpha: float) -> None:
-    """Equal probabilities; what only one of them has is a tie at alpha."""
+    """Asserts equal probabilities; nodes that only one tree has must be ties at alpha."""
     both = one.keys() & other.keys()
     assert {path: one[path] for path in both} == pytest.approx(
         {path: other[path] for path in both}, abs=NOISE
@@ -97,8 +95,9 @@ class TestAgainstPrompts:
         options: TreeOptions,
         prompts: Sequence[str],
     ) -> None:
-        """Trees grown side by side have the leaves, the kinds, the probabilities and the pruned mass of a recursion
-        that makes a prompt for each node."""
+        """Trees that share decodes have the leaves, kinds, probabilities and pruned mass of a recursion that reads a
+        prompt for each node.
+        """
         for prompt, tree in zip(prompts, grow(exact, options, prompts), strict=True):
             expected = grow_by_prompts(
                 yardstick, exact.tokenize(prompt), options, exact.stop_tokens.__contains__,
@@ -121,7 +120,7 @@ class TestAgainstPrompts:
 class TestOrder:
     @pytest.mark.parametrize("options", [LONG, TOKEN], ids=["path", "token"])
     def test_neither_order_nor_width_matters(self, exact: LlamaModel, options: TreeOptions) -> None:
-        """One, eight or thirty-two nodes a decode, prompts in any order, alone or side by side: the same trees."""
+        """Trees are the same with one, eight or thirty-two nodes a decode, prompts in any order, alone or together."""
         plain = [nodes(tree) for tree in grow(exact, options)]
         for width, order in ((1, (0, 1, 2, 3)), (8, (3, 1, 0, 2)), (32, (2, 3, 1, 0))):
             grown = grow(exact, options, [PROMPTS[at] for at in order], width)
@@ -134,7 +133,7 @@ class TestOrder:
 
 class TestWidest:
     def test_what_is_not_looked_at_is_pruned(self, exact: LlamaModel) -> None:
-        """With the three best tokens of a node at most, these are the nodes of the full tree, and the rest counts."""
+        """With at most three children a node, the nodes are some of the full tree's, and the rest is pruned mass."""
         bounded = replace(WIDE, widest=3)
         for full, tree in zip(grow(exact, WIDE), grow(exact, bounded), strict=True):
             account, found, every = tree.account(), nodes(tree), nodes(full)

@@ -1,4 +1,4 @@
-"""Prompts that begin alike are decoded once, whatever joins and leaves."""
+"""Common prefixes of prompts are decoded once while trees start and end."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class TestShared:
     def test_any_prompts_in_any_room(
         self, tails: list[bytes], nested: bool, cells: int, sequences: int, width: int
     ) -> None:
-        """Side by side, taken over or one after another, with few cells or many: the tree of every prompt is its own,
-        and nothing is left in the cache."""
+        """With few or many cells, together or one after another, the tree of each prompt is the same, and nothing is
+        left in the cache.
+        """
         prompts, said = [], SYSTEM
         for tail in tails:
             said = said + tail if nested else SYSTEM + tail
@@ -59,7 +60,7 @@ class TestShared:
         model.check_empty()
 
     def test_one_system_message_is_read_once(self) -> None:
-        """Ten prompts after one system message take its tokens once, though few of them grow at a time."""
+        """The system message of ten prompts is decoded once, though only a few grow at a time."""
         prompts = [SYSTEM * 4 + f"{n} is my question.".encode() for n in range(10)]
         _, shared = grow(ToyModel(), prompts, width=4)
         _, apart = grow(ToyModel(), [bytes([n]) + prompt for n, prompt in enumerate(prompts)], 4)
@@ -67,7 +68,7 @@ class TestShared:
         assert shared.tokens < apart.tokens - 8 * len(SYSTEM * 4)
 
     def test_places_of_one_conversation_are_one_prompt(self) -> None:
-        """Prompts that each go on from the one before take together little more than the longest."""
+        """Prompts that each extend the one before cost together little more than the longest."""
         turns = [
             f"TURN {n}, and some forty characters of what was said. ".encode() for n in range(8)
         ]

@@ -1,4 +1,4 @@
-"""Trees that follow only so many tokens of a place, on a toy model whose every probability is known."""
+"""Trees with a bound on the children of a node, on a toy model whose every probability is known."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class TestWidest:
     def test_the_account_sums_to_one(
         self, prompt: bytes, widest: int, mode: Growth, alpha: float, transform: Transform
     ) -> None:
-        """In both modes, under any sampler: what is not followed is pruned mass, and nothing is renormalised."""
+        """In both modes and under any sampler, children that are not followed are pruned mass, and nothing is
+        renormalised.
+        """
         if mode == "token":
             alpha *= 20
         options = TreeOptions(alpha, mode, 3, transform=transform, widest=widest)
@@ -62,7 +64,7 @@ class TestWidest:
 
     @pytest.mark.parametrize("widest", [1, 3, 8])
     def test_the_same_as_a_plain_recursion(self, widest: int) -> None:
-        """Leaves, kinds, masses and the pruned mass are those of an enumeration that follows as many."""
+        """Leaves, kinds and masses equal those of an enumeration with the same bound."""
         tree = grown(TreeOptions(0.0015, max_tokens=3, widest=widest))
         expected = enumerate_paths(PROMPT, 0.0015, 3, widest)
 
@@ -71,7 +73,7 @@ class TestWidest:
 
     @pytest.mark.parametrize("widest", [1, 3])
     def test_a_lower_alpha_lets_no_more_in(self, widest: int) -> None:
-        """Grown on to a lower alpha it is the tree grown there at once, as narrow."""
+        """Grown further to a lower alpha, the tree equals one grown at that alpha at once with the same bound."""
         options = TreeOptions(0.02, max_tokens=3, widest=widest)
         later = grown(options, lower=0.0008)
         at_once = grown(replace(options, alpha=0.0008))
@@ -80,7 +82,7 @@ class TestWidest:
         assert later.account().pruned == pytest.approx(at_once.account().pruned, abs=1e-9)
 
     def test_recorded(self) -> None:
-        """The bound is written down with a tree; trees without one say nothing of it, so their keys stay."""
+        """The bound is stored with a tree; without a bound the field is missing, so that older keys stay valid."""
         bounded = TreeOptions(0.02, widest=3)
 
         assert options_from(options_frame(bounded)) == bounded
@@ -88,7 +90,7 @@ class TestWidest:
         assert "widest" not in options_frame(TreeOptions(0.02))
 
     def test_refused(self) -> None:
-        """Fewer than no children have no meaning."""
+        """A bound below zero is refused."""
         with pytest.raises(ValueError, match="not a way"):
             TreeOptions(0.1, widest=-1)
 
@@ -97,8 +99,7 @@ class TestOrder:
     @settings(max_examples=20, deadline=None)
     @given(order=st.permutations(range(5)), width=st.sampled_from([1, 8, 32]), alike=st.booleans())
     def test_jobs_in_any_order(self, order: list[int], width: int, alike: bool) -> None:
-        """Trees do not depend on the order of the jobs nor on how many nodes share a decode, whether the prompts
-        begin alike or not."""
+        """Trees depend neither on the order of jobs nor on the nodes in a decode, with or without common prefixes."""
         start = b"A long beginning that all of them have in common. " if alike else b""
         prompts = [start + f"Question {number}?".encode() for number in range(5)]
         model = ToyModel()

@@ -15,7 +15,7 @@ def runs(instruction: str, *scores: float, condition: str = "sharded") -> list[S
 
 
 def test_means_over_instructions() -> None:
-    """Each figure is computed for an instruction and then averaged, whatever their numbers of runs."""
+    """Each figure is computed for each instruction and then averaged, whatever their numbers of runs."""
     (row,) = aptitudes([*runs("a", *[0] * 5, *[1] * 5), *runs("b", 1, 1), *runs("c", *[0] * 9, 1)])
     assert (row.instructions, row.runs, row.fewest) == (3, 22, 2)
     assert row.performance == pytest.approx((50 + 100 + 10) / 3)
@@ -25,7 +25,7 @@ def test_means_over_instructions() -> None:
 
 
 def test_rows() -> None:
-    """Conditions stand apart, in order."""
+    """Each condition has a row, in order."""
     found = aptitudes([*runs("a", 1, condition="sharded"), *runs("a", 0, condition="full")])
     assert [(row.condition, row.performance, row.fewest) for row in found] == [
         ("full", 0, 1),
@@ -36,7 +36,7 @@ def test_rows() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1)), min_size=1))
 def test_bounds(pairs: list[tuple[str, float]]) -> None:
-    """Aptitude is at most 100 and at least what unreliability says lies below it."""
+    """Aptitude is at most 100 and at least the unreliability."""
     (row,) = aptitudes(Scored("t", "c", "m", name, score) for name, score in pairs)
     assert -1e-9 <= row.unreliability <= row.aptitude + 1e-9 <= 100 + 2e-9
     assert row.runs == len(pairs)

@@ -1,4 +1,4 @@
-"""Several ways to value the same conversations, held against cuts and truth."""
+"""Several configurations of scores of the same conversations, tested on cuts and against the truth."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOW_WHERE_FAILED: Values = {key: {5: 0.1 if key > 15 else 0.8} for key in NAMES}
 
 class TestPlaces:
     def test_all_ways_are_cut_alike(self) -> None:
-        """The cut is the one that the name and the seed decide, a message that every way has."""
+        """The cut depends on name and seed, at a boundary that every configuration has."""
         found = places({"a": RISING, "b": RISING}, NAMES, seed=4)
         assert found.keys() == NAMES.keys()
         for key, place in found.items():
             assert place == Place(5, (1, 3, 5)[cut_at(4, NAMES[key], 3) or 0])
 
     def test_only_what_all_have_scored(self) -> None:
-        """A conversation that one way lacks, has no number for, or ends elsewhere in, is in no table."""
+        """A conversation without a score in one configuration, or with another end, is in no table."""
         lacking = {
             **RISING,
             2: {1: 0.1, 3: 0.2, 5: None},
@@ -45,7 +45,9 @@ class TestPlaces:
         assert found.keys() == NAMES.keys() - {2, 3, 4, 5, 6}
 
     def test_a_boundary_that_one_way_does_not_know(self) -> None:
-        """The cut is drawn among those that all know; with the last alone nothing can be cut."""
+        """The cut is drawn among the boundaries that all configurations have; with the last one alone nothing
+        is cut.
+        """
         some = {key: {3: 0.2, 5: 0.9} for key in NAMES}
         last = {key: {5: 0.9} for key in NAMES}
         assert {p.cut for p in places({"a": RISING, "b": some}, NAMES, 0).values()} == {3}
@@ -54,7 +56,7 @@ class TestPlaces:
 
 class TestCut:
     def test_a_way_that_knows(self) -> None:
-        """Values that jump at the end tell whole from cut, of all that can be cut."""
+        """Scores that jump at the end separate whole from cut for all that can be cut."""
         where = places({"a": RISING}, NAMES, 0)
         where[1] = Place(5, None)
         found = cut_test(RISING, where, 0.5)
@@ -63,19 +65,19 @@ class TestCut:
         assert cut_test(turned, where, 0.5).auroc.value == 0
 
     def test_threshold(self) -> None:
-        """Above all values nothing is called complete."""
+        """With a threshold above all values nothing is classified as complete."""
         where = places({"a": RISING}, NAMES, 0)
         assert cut_test(RISING, where, 0.95).recall.value == 0
 
     def test_nothing_to_cut(self) -> None:
-        """Without a cut there is no test."""
+        """Without a conversation to cut there is no test."""
         with pytest.raises(ValueError, match="Both kinds"):
             cut_test(RISING, {1: Place(5, None)}, 0.5)
 
 
 class TestTruth:
     def test_low_values_find_failures(self) -> None:
-        """Values that are low where the reward is 0 have an area of 1 against it; the other way has one half."""
+        """Scores that are low where the reward is 0 have an area of 1 against it; the others have one half."""
         truth = {key: {"reward": float(key <= 15)} for key in NAMES}
         flat: Values = {key: {5: 0.5} for key in NAMES}
         ways = {"a": LOW_WHERE_FAILED, "flat": flat}
@@ -87,14 +89,16 @@ class TestTruth:
         assert (second.name, second.auroc.value, second.ap.value) == ("flat", 0.5, 0.25)
 
     def test_coverage(self) -> None:
-        """What no row has scored is known and not in the table; what says the same twice has one table."""
+        """Conversations with truth but without scores are counted and not in the table; two truths with the same values
+        make one table.
+        """
         truth = {key: {"reward": float(key <= 15), "complete": key <= 15} for key in NAMES}
         where = {key: place for key, place in AT_END.items() if key > 10}
         (table,) = truth_tables({"a": LOW_WHERE_FAILED}, where, truth)
         assert (table.claim, table.holds, table.fails, table.known) == ("not complete", 5, 5, 20)
 
     def test_all_the_same(self) -> None:
-        """Where all are complete there are no rows; where nothing is known there is no table."""
+        """Where all are complete there are no rows; without truth there is no table."""
         same = {key: {"complete": True} for key in NAMES}
         (table,) = truth_tables({"a": LOW_WHERE_FAILED}, AT_END, same)
         assert (table.holds, table.fails, table.rows) == (0, 20, ())
@@ -103,8 +107,9 @@ class TestTruth:
 
 class TestContrasts:
     def test_of_the_cut(self) -> None:
-        """A way that knows against one that knows nothing: both areas and F1, the whole difference, and it is told; the
-        same way under another name is no different."""
+        """A perfect configuration against a useless one: areas and F1 differ significantly by the whole difference; a
+        copy of the same does not differ.
+        """
         ways = {"a": RISING, "b": FLAT, "c": RISING}
         found = cut_contrasts(ways, places(ways, NAMES, 0), 0.6)
         assert [(c.figure, c.one, c.other) for c in found[:2]] == [
@@ -121,7 +126,7 @@ class TestContrasts:
         assert [c.p for c in alike] == [1, 1]
 
     def test_against_truth(self) -> None:
-        """With five of a kind nothing is tested, and the difference is told all the same."""
+        """With five of a kind nothing is tested, and the difference is given all the same."""
         flat: Values = {key: {5: 0.5} for key in NAMES}
         truth = {key: {"complete": key <= 15} for key in NAMES}
         ways = {"knows": LOW_WHERE_FAILED, "flat": flat}

@@ -1,4 +1,4 @@
-"""Contrasts of trees with plain figures, and the sentences on them."""
+"""Contrasts of tree measures with plain baselines, and the sentences on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLAIM = "reward 0"
 
 
 def table(n: int = 80, better: float = 3.0, positives: int = 30, how: str = "") -> ClaimTable:
-    """Leaves that tell by so much, beside a length and a perplexity that tell nothing."""
+    """Leaves that predict to a given degree, beside a length and a perplexity that predict nothing."""
     rng = np.random.default_rng(7)
     cases = []
     for at in range(n):
@@ -35,7 +35,7 @@ def contrast(p: float | None, off: float = 0.02) -> Contrast:
 
 class TestContrasts:
     def test_which(self) -> None:
-        """Each measure against each plain figure of the same summary, the length being the same for all."""
+        """Each measure is compared with each baseline of the same summary; the length is the same for all."""
         assert [(c.one, c.other) for c in table().contrasts] == [
             ("leaves", "length"),
             ("leaves", "perplexity"),
@@ -51,7 +51,7 @@ class TestContrasts:
         assert ps[0][1] == pytest.approx(min(1, 2 * ps[0][0]))
 
     def test_better_and_no_better(self) -> None:
-        """Leaves that predict the claim are significantly better; leaves that do not are not reported as better."""
+        """Leaves that predict well are called better; leaves that predict nothing are not."""
         lines = conclusions.of_claim(table())
         assert "significantly better than the best plain figure: 1;" in lines[0]
         assert ": better, n = 80 (" in lines[1]
@@ -60,20 +60,20 @@ class TestContrasts:
         assert "no significant difference, n = 80" in lines[1]
 
     def test_chance(self) -> None:
-        """Figures above chance are named; if there are none, the sentence says so."""
+        """The conclusion names the measures above chance, or says that there is none."""
         assert conclusions.against_chance(table()).startswith("Above chance: leaves;")
         assert conclusions.against_chance(table(better=0.0)) == (
             "None of 3 figures differs significantly from chance."
         )
 
     def test_too_few(self) -> None:
-        """With four of one kind no test is made, and the sentence says so."""
+        """With four of one kind there is no test, and the sentence says so."""
         few = table(positives=4)
         assert {c.p for c in few.contrasts} == {None}
         assert "too few of one kind to test, n = 80" in conclusions.of_claim(few)[1]
 
     def test_only_what_both_have(self) -> None:
-        """A figure that some lack is compared over the others."""
+        """A comparison is over the cases that have both figures."""
         cases = [
             Case(n, {"leaves": n, "perplexity": n % 7 if n > 9 else None}, {CLAIM: n % 2 == 0})
             for n in range(60)
@@ -82,7 +82,7 @@ class TestContrasts:
         assert [one.n for one in found.contrasts] == [50]
 
     def test_it_can_be_stopped(self) -> None:
-        """What is told of each step may stop the work."""
+        """An exception of the progress callback ends the work."""
 
         def stop(what: str) -> None:
             assert what == "reward 0: leaves"
@@ -95,14 +95,16 @@ class TestContrasts:
 
 class TestWords:
     def test_no_difference(self) -> None:
-        """The sentence has both figures, no significance, n, and the interval of the difference."""
+        """The sentence has both figures, that no difference was found, the number of cases, and the interval of the
+        difference.
+        """
         assert conclusions.format_contrast(contrast(0.7), " (.50 to .73)") == (
             "leaves .63 (.50 to .73) against length .61: no significant difference, n = 100"
             " (+.02, -.10 to +.14; p = .70)"
         )
 
     def test_a_difference(self) -> None:
-        """Better or worse, by the sign."""
+        """The sentence says better or worse by the sign of the difference."""
         assert ": better, n = 100" in conclusions.format_contrast(contrast(0.004))
         assert ": worse, n = 100" in conclusions.format_contrast(contrast(0.004, -0.02))
         assert "p = .004)" in conclusions.format_contrast(contrast(0.004))
@@ -112,5 +114,7 @@ class TestWords:
         [(0.0004, "p < .001"), (0.0421, "p = .042"), (0.31, "p = .31"), (1.0, "p = 1.00")],
     )
     def test_p(self, p: float, words: str) -> None:
-        """Two digits, three below a tenth, so that what is told and what is not look different; never 0."""
+        """p has two digits, three below a tenth, so that significant and not significant look different; it is
+        never 0.
+        """
         assert conclusions.format_p(p) == words

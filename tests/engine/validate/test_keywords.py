@@ -1,4 +1,4 @@
-"""What sounds like an end."""
+"""The keyword rule: which last words sound like an end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def log(*said: tuple[Role, str]) -> list[LogPiece]:
     ],
 )
 def test_ends(user: str, assistant: str) -> None:
-    """Leave taken, a farewell, a task done, an agent's last act."""
+    """A leave-taking, a farewell, a completed task and an agent's last act sound complete."""
     assert sounds_complete(log(("user", user), ("assistant", assistant)))
 
 
@@ -51,12 +51,12 @@ def test_ends(user: str, assistant: str) -> None:
     ],
 )
 def test_goes_on(user: str, assistant: str) -> None:
-    """Questions, and steps on the way."""
+    """Questions and intermediate steps do not."""
     assert not sounds_complete(log(("user", user), ("assistant", assistant)))
 
 
 def test_only_the_last_turn_counts() -> None:
-    """What was said before the last word of the user says nothing, nor what only the header says."""
+    """Only the last turn counts, without its headers."""
     steps = log(
         ("user", "Thanks, bye"),
         ("assistant", "Goodbye!"),
@@ -76,7 +76,7 @@ def test_without_words() -> None:
 
 
 def _balanced_accuracy(path: Path, count: int = 200) -> float:
-    """Of telling whole conversations from cut ones."""
+    """The balanced accuracy of the rule on whole and cut conversations."""
     wholes = cuts = n = 0
     with gzip.open(path) as lines:
         for line in islice(lines, count):
@@ -105,5 +105,5 @@ REAL = [
 
 @pytest.mark.parametrize(("path", "least"), REAL, ids=[path.stem for path, _ in REAL])
 def test_it_is_no_straw_man(path: Path, least: float) -> None:
-    """On real dialogues it gets what closing words are known to give there."""
+    """On real dialogues the rule reaches the accuracy that is known for closing words."""
     assert _balanced_accuracy(path) >= least

@@ -1,4 +1,4 @@
-"""Predicting profiles from what was said."""
+"""Prediction of profile fields from the user's messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHINESE = {"Male": "我想去钓鱼然后喝茶", "Female": "请推荐一本好�
 
 
 def corpus(said: dict[str, str], people: int = 20, each: int = 3) -> list[UserText]:
-    """People whose gender decides what they say; every second one of each gender is calm and says so."""
+    """People whose gender decides their words; every second one of each gender is calm and says so."""
     found = []
     for number in range(people):
         gender = "Male" if number % 2 else "Female"
@@ -40,7 +40,7 @@ def corpus(said: dict[str, str], people: int = 20, each: int = 3) -> list[UserTe
 
 
 def by_letters(known: Sequence[str], asked: Sequence[str]) -> tuple[Vectors, Vectors]:
-    """Vectors that say which of some letters a text has."""
+    """Vectors of which letters occur in a text."""
 
     def rows(texts: Sequence[str]) -> Vectors:
         found: Vectors = np.array(
@@ -54,7 +54,7 @@ def by_letters(known: Sequence[str], asked: Sequence[str]) -> tuple[Vectors, Vec
 
 class TestSplits:
     def test_nobody_is_learnt_from_and_predicted(self) -> None:
-        """Every conversation is predicted once, and by other people's."""
+        """Every conversation is predicted once, by a model learnt from other people's."""
         people = [one.person for one in corpus(ENGLISH)]
         splits = splits_by_person(people, seed=3)
         assert sorted(at for one in splits for at in one.test) == list(range(len(people)))
@@ -62,7 +62,7 @@ class TestSplits:
             assert not {people[at] for at in one.train} & {people[at] for at in one.test}
 
     def test_the_seed_decides(self) -> None:
-        """Equal seeds split equally, whatever the order of the conversations."""
+        """The same seed gives the same folds, whatever the order of the conversations."""
         people = [one.person for one in corpus(ENGLISH)]
         assert splits_by_person(people, seed=1) == splits_by_person(people, seed=1)
         assert splits_by_person(people, seed=1) != splits_by_person(people, seed=2)
@@ -70,7 +70,9 @@ class TestSplits:
 
 class TestQuestions:
     def test_what_is_asked(self) -> None:
-        """Of each field the answers that enough people have and have not; whoever has none of them has the rest."""
+        """Predicted are the answers of a field that enough people have and enough do not; other answers are one
+        class.
+        """
         odd = UserText("x", "odd", {"Gender": frozenset(["?"]), "Personality": frozenset(["rare"])})
         found = questions_for([*corpus(ENGLISH), odd], corpus(ENGLISH))
         assert found == [
@@ -82,11 +84,11 @@ class TestQuestions:
         assert answers_to(found[0], {}) == frozenset()
 
     def test_answers_of_few(self) -> None:
-        """An answer that fewer people have than `FEWEST`, or that nearly all have, tells nobody apart."""
+        """An answer that fewer than `FEWEST` people have, or nearly all, is not a class."""
         assert questions_for(corpus(ENGLISH, people=2 * FEWEST - 1), corpus(ENGLISH)) == []
 
     def test_what_nobody_answers(self) -> None:
-        """Is not asked: a field that is not known of those asked about, or whose answers are all others."""
+        """A field that nobody has an answer to, or with rare answers only, is not predicted."""
         strangers = [
             UserText("x", "y", {"Age": frozenset(["22"])}),
             UserText("x", "z", {"Gender": frozenset(["?"])}),
@@ -97,7 +99,9 @@ class TestQuestions:
 @pytest.mark.parametrize("said", [ENGLISH, CHINESE], ids=["English", "Chinese"])
 class TestWays:
     def test_what_is_said_decides(self, said: dict[str, str]) -> None:
-        """Words, or signs in Chinese, give away what is always said with them; the most frequent answer does not."""
+        """Words, or Chinese characters, that always go with an answer predict it better than the most frequent answer
+        does.
+        """
         spoken = corpus(said)
         ways = {"most frequent": most_frequent(spoken), "linear": linear(spoken)}
         rows = evaluate_predictors(
@@ -120,7 +124,7 @@ class TestWays:
         )
 
     def test_neighbours(self, said: dict[str, str]) -> None:
-        """The nearest conversations vote."""
+        """The prediction is the vote of the nearest conversations."""
         spoken = corpus(said)
         (row,) = evaluate_predictors(
             spoken,
@@ -135,7 +139,7 @@ class TestFigures:
     QUESTION = Question("Gender", ("Female", "Male", "Others"))
 
     def test_by_hand(self) -> None:
-        """Two people, three conversations: two of three right, and the mean of an F1 of .8 and one of 0."""
+        """Of two people with three conversations two are right; F1 is the mean of .8 and 0."""
         spoken = [
             UserText("", "a", {"Gender": frozenset(["Male"])}),
             UserText("", "a", {"Gender": frozenset(["Male"])}),
@@ -154,7 +158,7 @@ class TestFigures:
         assert (other.accuracy.low, other.accuracy.high) == (0, 1)
 
     def test_any_of_several_answers_is_right(self) -> None:
-        """Where a person has several answers, each of them is a right guess; no guess is wrong."""
+        """Each of several answers of a person is right; no prediction is wrong."""
         spoken = [
             UserText("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)
         ]
@@ -167,7 +171,7 @@ class TestFigures:
         assert row.accuracy.value == 0.5
 
     def test_unknown_answers_do_not_count(self) -> None:
-        """A conversation of somebody of whom the field is not known is in no figure."""
+        """A conversation of a person without an answer to the field is in no figure."""
         spoken = [*corpus(ENGLISH), UserText("my beard", "x", {})]
         rows = evaluate_predictors(
             spoken,
@@ -178,7 +182,7 @@ class TestFigures:
         assert {row.conversations for row in rows} == {1}
 
     def test_the_same_weights_by_terms(self) -> None:
-        """Solved by products of rows, the regression gives what it gives by its columns."""
+        """Solved in the dual form, by rows, the regression has the weights of the primal form, by columns."""
         rng = np.random.default_rng(0)
         rows, asked = rng.normal(size=(9, 4)), rng.normal(size=(3, 4))
         targets = rng.normal(size=(9, 2))
@@ -189,6 +193,6 @@ class TestFigures:
 
 
 def test_scripts() -> None:
-    """Texts are taken for signs when most of their letters are."""
+    """A text is split into characters when most of its letters are Chinese or Japanese."""
     assert is_signs(["用 iPhone 录音好不好呀请告诉我吧"])
     assert not is_signs(["I like 音乐 a lot", "and tea"])

@@ -1,4 +1,4 @@
-"""Figures of trees against claims, and what a truth claims."""
+"""Tree figures against truths, and which truths a conversation has."""
 
 from __future__ import annotations
 
@@ -57,18 +57,20 @@ class TestTruths:
         ],
     )
     def test_of_a_conversation(self, truth: dict[str, object], claims: dict[str, bool]) -> None:
-        """What a truth decides; what is neither one thing nor the other claims nothing."""
+        """The truths of a conversation as true or false; an undecided value is none."""
         assert truths.of_conversation(truth) == claims
         assert claims.keys() <= truths.CLAIMS.keys()
 
     def test_an_answerable_question_is_set_against_all(self) -> None:
-        """It is the other side of each of the three claims on answerability."""
+        """An answerable question is the negative case of each of the three truths on answerability."""
         claims = truths.of_conversation({"answerability": "ANSWERABLE"})
         assert len(claims) == 3
         assert not any(claims.values())
 
     def test_of_answers(self) -> None:
-        """One for each assistant message, nothing where it was not judged, nothing at all where the numbers differ."""
+        """Truths of answers are one for each assistant message, None where it was not judged; none at all where the
+        numbers differ.
+        """
         truth = {"hallucination": [False, None, True]}
         said = [{"hallucinated": False}, {}, {"hallucinated": True}]
         assert truths.of_answers(truth, 3) == said
@@ -76,7 +78,7 @@ class TestTruths:
         assert truths.of_answers({"reward": 1}, 1) == [{}]
 
     def test_satisfaction(self) -> None:
-        """Up to 3 of 5 a user was asked for a reason, so that is not satisfied; both judgements of one answer stand."""
+        """A satisfaction of up to 3 of 5 counts as not satisfied; both judgements of one answer are kept."""
         truth = {"satisfaction": [3, 4, None], "hallucination": [True, None, False]}
         assert truths.judges_answers(truth)
         assert truths.of_answers(truth, 3) == [
@@ -88,7 +90,7 @@ class TestTruths:
 
 class TestFigures:
     def test_all_are_there(self) -> None:
-        """Every measure and baseline has a figure, and the recorded answer's is that of one of its tokens."""
+        """Every measure and baseline has a figure; the recorded answer's is per token."""
         odds = [0.5, 0.125, 0.25, 0.5]
         told = replace(row(), answer_log_prob=sum(map(math.log, odds)))
         found = figures_of(told, 120, TreeLogProbs([-1.0], [math.log(one) for one in odds]))
@@ -100,20 +102,21 @@ class TestFigures:
         assert found["-min_token_p"] == pytest.approx(-0.125)
 
     def test_predictive_entropy(self) -> None:
-        """Leaves of 1/2 and 1/4 count 2/3 and 1/3: 4/3 bits. All that is left out makes it larger than the entropy of
-        the two; leaves too improbable for a double still count, and without any there is none."""
+        """Leaves of 1/2 and 1/4 have shares of 2/3 and 1/3: 4/3 bits. The mass that is left out makes it larger than
+        the entropy of the two; leaves too improbable for a double still count, and without any it is None.
+        """
         assert predictive_entropy([math.log(1 / 2), math.log(1 / 4)]) == pytest.approx(4 / 3)
         assert predictive_entropy([-800.0, -800.0]) == pytest.approx(800 / math.log(2))
         assert predictive_entropy([]) is None
 
     def test_leaves_of_a_record(self) -> None:
-        """What is read off the columns is what the tree itself says of its leaves."""
+        """The leaves read from the stored columns are those of the tree."""
         tree = grown(b"hi", TreeOptions(0.02, max_tokens=5)).tree
         found = leaf_log_probs(record(tree).as_frame()["columns"])
         assert sorted(found) == pytest.approx(sorted(tree.nodes[at].path for at in tree.leaves()))
 
     def test_each_grows_with_uncertainty(self) -> None:
-        """Leaves, entropy and minus the log-probabilities all rise when the best answer gets less likely."""
+        """Leaves, entropy and negative log-probabilities rise when the best answer gets less probable."""
         sure = row()
         unsure = replace(
             sure,
@@ -135,14 +138,14 @@ class TestFigures:
             assert first < second
 
     def test_without_an_answer(self) -> None:
-        """A tree at the end of a log has no recorded answer, so no figure of one; one without a leaf no best leaf."""
+        """A tree at the end of a log has no figure of a recorded answer; one without a leaf none of a best leaf."""
         bare = replace(row(), answer_log_prob=None, answer_tokens=0, max_log_prob=None)
         found = figures_of(bare, 1, TreeLogProbs(()))
         assert found["perplexity"] is found["-min_token_p"] is found["answer_tokens"] is None
         assert found["-max_logprob"] is None
 
     def test_several_trees_of_a_conversation(self) -> None:
-        """Mean and most of each figure stand for all of them; a figure that some lack is that of the others."""
+        """Mean and maximum of each figure summarise several trees; a figure that some lack is over the others."""
         cases = [
             Case(1, {"leaves": 2, "-max_logprob": None, "length": 9}),
             Case(1, {"leaves": 6, "-max_logprob": 3.0, "length": 9}),
@@ -161,7 +164,7 @@ class TestFigures:
         assert second.figures["-max_logprob mean"] is None
 
     def test_one_tree_each(self) -> None:
-        """The figures keep their names."""
+        """With one tree for each conversation the figures keep their names."""
         (case,) = by_conversation([Case(1, {"leaves": 2})], {})
         assert case.figures == {"leaves": 2}
 
@@ -177,7 +180,9 @@ class TestTables:
     )
 
     def test_a_claim(self) -> None:
-        """One row for each figure, over what has it: perfect, by chance, and on the six that have the third."""
+        """A table has a row for each figure over the cases that have it: a perfect one, one by chance, and one over six
+        cases.
+        """
         (table,) = claim_tables(self.CASES, ["reward 0", "not complete"])
         assert (table.claim, table.holds, table.fails) == ("reward 0", 4, 4)
         rows = {one.figure: one for one in table.rows}
@@ -192,13 +197,13 @@ class TestTables:
         assert (rows["answer_tokens"].positives, rows["answer_tokens"].negatives) == (4, 2)
 
     def test_the_same_for_all(self) -> None:
-        """A claim that is true of every case has its counts and no rows."""
+        """A truth with one value for all cases has its counts and no rows."""
         cases = [Case(n, {"leaves": n}, {"not complete": False}) for n in range(3)]
         (table,) = claim_tables(cases, ["not complete"])
         assert (table.holds, table.fails, table.rows) == (0, 3, ())
 
     def test_two_claims_that_say_the_same(self) -> None:
-        """Rewards of 0 and 1 make one table, not two; a case between them makes two."""
+        """Rewards of 0 and 1 make one table; a reward between them makes two."""
         plain = [
             Case(n, {"leaves": n}, truths.of_conversation({"reward": n % 2})) for n in range(4)
         ]
@@ -208,7 +213,7 @@ class TestTables:
         assert [table.claim for table in claim_tables([*plain, half], names)] == names
 
     def test_pairs(self) -> None:
-        """Every two figures that vary, over what has both."""
+        """Correlations are of every two figures that vary, over the cases that have both."""
         (pair,) = pairs(self.CASES)
         assert (pair.first, pair.second, pair.found.n) == ("leaves", "answer_tokens", 6)
         assert pairs([]) == []

@@ -27,7 +27,7 @@ REAL = {
 
 
 def test_a_real_person_and_a_simulated_one() -> None:
-    """Answers in Chinese are translated by the pairs that simulated profiles carry, so that both can be compared."""
+    """Answers in Chinese are translated by the pairs that simulated profiles contain, so that both can be compared."""
     names = names_in([SIMULATED, {}, {"profile_mapped": "?"}])
     assert names["Occupation"] == {"学生": "Student"}
     assert traits_of(REAL, names) == traits_of(SIMULATED, {})
@@ -40,12 +40,12 @@ def test_a_real_person_and_a_simulated_one() -> None:
 
 
 def test_an_answer_without_a_translation() -> None:
-    """Stays as it is; nothing is guessed."""
+    """An answer without a translation stays as it is."""
     assert traits_of(REAL, {})["Occupation"] == {"学生"}
 
 
 def test_free_words() -> None:
-    """Without closed answers the numbered lines are taken apart; lines that are no field are left out."""
+    """Without closed answers the numbered lines are parsed; lines that are no field are left out."""
     text = (
         "1. Gender: female\n2. Age: 55\n3. Personality: Calm, curious, and kind\n"
         "4. Occupation: Astronomer and poet\n5. Nonsense: x\nhello"
@@ -64,12 +64,12 @@ def test_free_words() -> None:
     [(3, "under 25"), (24, "under 25"), (25, "25 to 34"), (54, "45 to 54"), (55, "55 and over")],
 )
 def test_ages(age: int, group: str) -> None:
-    """A group begins with its first number and ends before the next one's."""
+    """An age group begins with its first number and ends before the next group's."""
     assert age_group(age) == group
 
 
 def test_who_it_is() -> None:
-    """The same profile is the same person, whatever tasks that person has finished since."""
+    """The same profile is the same person, whatever tasks the person has completed since."""
     later = {"profile": {**REAL["profile"], "complete_tid": {}}}
     assert person_of(REAL) == person_of(later)
     other = {"profile": {**REAL["profile"], "age": 23}}

@@ -1,4 +1,4 @@
-"""Where conversations are cut, and the pairs that come of it."""
+"""Where the truncation test cuts conversations, and the pairs that it makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.validate.truncation import Pair, cut_at, truncate
 class TestCut:
     @given(st.integers(), st.text(), st.integers(2, 40))
     def test_before_the_last_boundary(self, seed: int, name: str, boundaries: int) -> None:
-        """Whatever a conversation is called, it is cut at one of its boundaries but the last, and always the same."""
+        """A conversation is cut at a boundary before its last one, always the same for one name."""
         place = cut_at(seed, name, boundaries)
         assert place is not None
         assert 0 <= place < boundaries - 1
@@ -28,14 +28,14 @@ class TestCut:
         assert 880 <= sum(a == b for a, b in zip(first, other, strict=True)) <= 1_120
 
     def test_one_boundary(self) -> None:
-        """What can end in one place only cannot be cut."""
+        """A conversation with one boundary cannot be cut."""
         assert cut_at(0, "c", 1) is None
         assert cut_at(0, "c", 0) is None
 
 
 class TestPairs:
     def test_whole_and_cut(self) -> None:
-        """A pair has the value of the last boundary and of the one it was cut after, which the name alone decides."""
+        """A pair has the value at the last boundary and at the cut, which the name alone decides."""
         curve = [0.1, 0.2, 0.3, 0.9]
         found = truncate({"a": curve, "b": curve}, seed=3)
         assert found.pairs == tuple(
@@ -45,14 +45,16 @@ class TestPairs:
         assert alone.pairs[0].cut == [0.5, 0.6, 0.7][cut_at(3, "b", 4) or 0]
 
     def test_columns(self) -> None:
-        """Whole ones come first; both of a conversation are of one group."""
+        """Whole conversations come first; both of a pair are in one group."""
         found = truncate({"a": [0.1, 0.9], "b": [0.2, 0.8]}, seed=0)
         assert found.values == [0.9, 0.8, 0.1, 0.2]
         assert found.complete == [True, True, False, False]
         assert found.groups == [0, 1, 0, 1]
 
     def test_what_gives_no_pair_is_counted(self) -> None:
-        """One boundary, or no honest number at the end or at the cut; elsewhere none is needed."""
+        """A conversation with one boundary, or without a value at its end or at the cut, gives no pair and is
+        counted.
+        """
         found = truncate(
             {"one": [0.5], "none": [], "end": [0.1, None], "cut": [None, 0.9], "whole": [0.1, 0.9]},
             seed=0,

@@ -1,4 +1,4 @@
-"""Means of what is known, by the number of turns."""
+"""Means of known figures by the number of turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.validate.turns import Mean, by_turns, figures
 
 
 def test_rows_by_turns() -> None:
-    """A row for each number of turns; a figure's mean is over those that have it, and the row counts all."""
+    """There is a row for each number of turns; the mean of a figure is over those that have it, the count over all."""
     first, second = by_turns(
         [
             (3, {"rating": {"Detail Level": 2, "Diversity": 0}}),
@@ -26,7 +26,7 @@ def test_rows_by_turns() -> None:
 
 
 def test_what_is_a_figure() -> None:
-    """Ratings, reward, completeness and the mean satisfaction with answers; words and what is not known are none."""
+    """Figures are ratings, reward, completeness and the mean satisfaction; texts and missing values are not."""
     truth = {
         "rating": {"Detail": 2, "note": "good"},
         "rating_options": {"Detail": "详细"},
@@ -41,7 +41,7 @@ def test_what_is_a_figure() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 2))))
 def test_nothing_is_lost(pairs: list[tuple[int, int]]) -> None:
-    """The rows' counts sum up to the conversations, and their means, so weighed, to the mean of all."""
+    """The counts of the rows add up to all conversations, and their weighted means to the mean of all."""
     rows = by_turns((turns, {"rating": {"x": value}}) for turns, value in pairs)
     assert sum(row.conversations for row in rows) == len(pairs)
     total = sum(row.means["x"].value * row.means["x"].count for row in rows)

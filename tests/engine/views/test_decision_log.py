@@ -1,4 +1,6 @@
-"""Decisions in the project file: every act is stored whole or not at all, and the groups follow from the file alone."""
+"""The decision log in the project file: every act is stored whole or not at all, and the groups follow from the file
+alone.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def stands(state: MergeState) -> dict[str | None, list[int]]:
-    """Members of all groups that stand, and under None the outliers."""
+    """Members of all present groups, and under None the outliers."""
     return {key: state.members(key).tolist() for key in [*state.current, None]}
 
 
@@ -56,7 +58,7 @@ MOVE = GoalDecision("move", (), parts=(array("q", [1]),))
 
 class TestActs:
     def test_what_is_stored_is_what_stands(self, project: Project) -> None:
-        """The desk that was changed and one that is read from the file are the same."""
+        """The state in memory and the one replayed from the file are the same."""
         decision_log = DecisionLog(project)
         for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3")), MOVE):
             decision_log.decide(1, plans(decision))
@@ -71,7 +73,7 @@ class TestActs:
         check_whole(Path(project.path))
 
     def test_groups_without_a_label(self, project: Project) -> None:
-        """They are called by their words until they have one, and decisions remember what they were called then."""
+        """A group without a label is named after its distinctive words, and decisions keep the names of that time."""
         decision_log = DecisionLog(project)
         assert decision_log.state(1).groups["c0"].label == "word0 · thing"
         (row,) = decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
@@ -87,7 +89,7 @@ class TestActs:
         assert decision_log.history(1)[0].labels == ("word0 · thing", "word1 · thing")
 
     def test_one_act_of_many(self, project: Project) -> None:
-        """A plan sees what its own decisions made, and is undone and redone whole."""
+        """A plan sees the results of its own decisions, and is undone and redone as a whole."""
         decision_log = DecisionLog(project)
 
         def plan(state: MergeState) -> Iterator[GoalDecision]:
@@ -110,7 +112,7 @@ class TestActs:
         assert [row.active for row in decision_log.history(1)] == [True, True, True]
 
     def test_all_or_nothing(self, project: Project) -> None:
-        """An act with an impossible decision leaves neither rows nor traces in memory."""
+        """An act with an impossible decision leaves neither rows nor changes in memory."""
         decision_log = DecisionLog(project)
         before = stands(decision_log.state(1))
         with pytest.raises(UsageError):
@@ -121,8 +123,7 @@ class TestActs:
         assert row.id == 1
 
     def test_several_at_once(self, project: Project) -> None:
-        """Decisions from several threads follow one another: each is applied to the state before it, and none is
-        lost."""
+        """Decisions of several threads are applied one after another, and none is lost."""
         decision_log = DecisionLog(project)
 
         def decide(label: str) -> None:
@@ -145,7 +146,7 @@ class TestActs:
         assert decision_log.state(1).groups["c0"].label == named[-1]
 
     def test_nothing_planned(self, project: Project) -> None:
-        """Is no act."""
+        """An empty plan is no act."""
         decision_log = DecisionLog(project)
         assert decision_log.decide(1, plans()) == []
         assert decision_log.undo(1) is None
@@ -159,15 +160,16 @@ class TestActs:
                 decision_log.decide(1, plans(MERGE))
 
     def test_no_such_clustering(self, project: Project) -> None:
-        """Is an error of the person, with what to do."""
+        """An unknown clustering is a usage error that says what to do."""
         with pytest.raises(UsageError, match="no clustering 5"):
             DecisionLog(project).state(5)
 
 
 class TestClusteringAgain:
     def test_decisions_are_taken_over(self, project: Project) -> None:
-        """In one act of the new clustering, marked as transferred; what cannot be taken over is listed and tried on the
-        next."""
+        """Decisions are transferred in one act, marked as such; those that cannot be are listed and tried on the next
+        clustering.
+        """
         decision_log = DecisionLog(project)
         for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3"))):
             decision_log.decide(1, plans(decision))
@@ -188,8 +190,9 @@ class TestClusteringAgain:
         assert list(DecisionLog(project).state(1).current) == ["c3", "d1", "d2", "d2.1"]
 
     def test_going_back(self, project: Project) -> None:
-        """A clustering that is made again takes over what was decided since, once, and nothing of its own; one that is
-        only looked at is as it was left."""
+        """A clustering that is made again gets the decisions made since, once, and none of its own; one that is only
+        shown again is unchanged.
+        """
         decision_log = DecisionLog(project)
         decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
         second = decision_log.add_clustering(**made(LABELS, 1, "second"))
@@ -211,7 +214,7 @@ class TestClusteringAgain:
         assert [row.active for row in decision_log.history(1)] == [False, True]
 
     def test_a_clustering_that_cannot_be_stored(self, project: Project) -> None:
-        """Leaves the one before shown, with its decisions."""
+        """A clustering that cannot be stored leaves the former one shown, with its decisions."""
         decision_log = DecisionLog(project)
         decision_log.decide(1, plans(MERGE))
         broken = made([0, 0, 1], 1, "broken")
@@ -251,7 +254,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.parametrize("within", [False, True], ids=["between acts", "within an act"])
 def test_killed(tmp_path: Path, within: bool) -> None:
-    """After kill -9 every act that returned is there, one that did not is not, and deciding goes on."""
+    """After kill -9 every act that returned is stored, an unfinished one is not, and new decisions can be made."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         DecisionLog(project).add_clustering(**made(LABELS, conversations_with_vectors(project, 10)))

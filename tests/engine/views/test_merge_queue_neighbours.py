@@ -1,4 +1,6 @@
-"""Neighbours of a clustering's conversations: an index of many is kept, and taken only for the vectors it is of."""
+"""The neighbours of a clustering's conversations: for many of them an index is stored, and used only for its own
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.engine.stages import goal_runs
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So few conversations are many."""
+    """Lowers the number from which on the index is used."""
     monkeypatch.setattr(standing_module, "WORTH_KEEPING", 10)
     monkeypatch.setattr(neighbours, "EXACT", 10)
 
@@ -27,7 +29,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
 def near(
     project: Project, decision_log: DecisionLog, folder: Path | None, upto: int, built: list[int]
 ) -> NearestRows:
-    """The neighbours of the first conversations, in a program that has just begun."""
+    """The neighbours of the first conversations, with nothing in memory."""
     queue_cache = MergeQueueCache(project, decision_log, folder)
     with project.reading() as conn:
         stored = stored_clustering(conn, None)
@@ -38,7 +40,7 @@ def near(
 
 class TestNeighbours:
     def test_kept(self, project: Project, decision_log: DecisionLog, tmp_path: Path) -> None:
-        """What was built is read the next time; other conversations of the project have another index."""
+        """An index that was built is loaded the next time; other conversations of the project have another index."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         first, again, other = list[int](), list[int](), list[int]()
         folder = tmp_path / "cache" / "neighbours"
@@ -50,7 +52,7 @@ class TestNeighbours:
         assert len(list(folder.iterdir())) == 2
 
     def test_no_room(self, project: Project, decision_log: DecisionLog, tmp_path: Path) -> None:
-        """Where it cannot be written it is built each time, and the neighbours are the same."""
+        """Where the index cannot be written it is built each time, and the neighbours are the same."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         (tmp_path / "cache").write_text("no folder")
         built = list[int]()

@@ -1,4 +1,4 @@
-"""Metrics of a value that tells complete from incomplete, and their intervals."""
+"""Figures of a value that predicts completeness, and their intervals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TestFigures:
     @settings(max_examples=40, deadline=None)
     @given(LABELLED, st.sampled_from([0.0, 0.35, 0.5, 1.0]))
     def test_counts(self, pairs: list[tuple[float, bool]], threshold: float) -> None:
-        """Accuracy, precision, recall and F1 are those of calling complete what has at least the threshold."""
+        """Accuracy, precision, recall and F1 are those of the rule value >= threshold."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
         called = [value >= threshold for value in values]
         right = sum(a == b for a, b in zip(called, labels, strict=True))
@@ -45,7 +45,9 @@ class TestFigures:
     @settings(max_examples=40, deadline=None)
     @given(LABELLED)
     def test_areas(self, pairs: list[tuple[float, bool]]) -> None:
-        """The area is that of `engine.validate.statistics.ranking`, average precision that of scikit-learn."""
+        """The area under the ROC curve is that of `engine.validate.statistics.ranking`, average precision that of
+        scikit-learn.
+        """
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
         found = figures(values, labels)
         assert found.auroc == pytest.approx(auroc(values, labels).value)
@@ -54,14 +56,14 @@ class TestFigures:
     @settings(max_examples=40, deadline=None)
     @given(LABELLED)
     def test_calibration_error(self, pairs: list[tuple[float, bool]]) -> None:
-        """It is that of the calibration screen, on a population that is the sample itself."""
+        """The calibration error is that of the calibration screen where the sample is the population."""
         values = np.array([value for value, _ in pairs])
         labels = np.array([label for _, label in pairs])
         _, error = reliability(values, labels, values)
         assert figures(list(values), list(labels)).ece == pytest.approx(error)
 
     def test_what_cannot_be_asked(self) -> None:
-        """Without both kinds, with labels missing, or with values that are no probabilities, nothing can be told."""
+        """With one kind only, missing labels, or values outside [0, 1], there are no figures."""
         with pytest.raises(ValueError, match="Both kinds"):
             figures([0.1, 0.2], [True, True])
         with pytest.raises(ValueError, match="One label"):
@@ -76,7 +78,7 @@ class TestIntervals:
     @settings(max_examples=20, deadline=None)
     @given(LABELLED)
     def test_they_hold_the_figure(self, pairs: list[tuple[float, bool]]) -> None:
-        """Every interval holds its figure, lies in [0, 1], and is the same when asked again."""
+        """Every interval contains its figure, lies in [0, 1], and is the same when computed again."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
         found = classify(values, labels)
         for name, one in estimates(found).items():
@@ -86,7 +88,7 @@ class TestIntervals:
 
     @pytest.mark.parametrize("pairs", [1, 5, 30])
     def test_no_error_is_no_certainty(self, pairs: int) -> None:
-        """Where a few pairs are all told right the intervals are open below, less so with more."""
+        """Where a few conversations are all classified right, intervals reach below 1, less so with more of them."""
         found = estimates(_perfect(pairs))
         more = estimates(_perfect(4 * pairs))
         for name in ("accuracy", "precision", "recall", "f1", "auroc", "ap"):
@@ -94,14 +96,16 @@ class TestIntervals:
             assert 0 < found[name].low < more[name].low < 1
 
     def test_nothing_called_complete(self) -> None:
-        """Precision is then 0 by convention, and its interval says that nothing is known of it."""
+        """Where nothing is classified as complete, precision is 0 by convention, with the interval from 0 to 1."""
         found = classify([0.1] * 10 + [0.2] * 10, [True] * 10 + [False] * 10)
         assert found.precision.value == found.f1.value == 0
         assert found.precision.high > 0.95
         assert found.f1.high < 0.5
 
     def test_what_belongs_together_is_drawn_together(self) -> None:
-        """Each value five times in its group says no more than once; taken for independent it would."""
+        """Five copies of each value in one group give the interval of one copy; as independent values they would narrow
+        it.
+        """
         rng = np.random.default_rng(5)
         values, labels = rng.random(60), rng.random(60) < 0.4
         once = classify(list(values), list(labels), list(range(60)))
@@ -112,8 +116,9 @@ class TestIntervals:
         assert _width(naive.accuracy) < 0.6 * _width(once.accuracy)
 
     def test_it_holds_the_truth(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of 120 samples of 30 pairs, 95% intervals hold the true figures in 90% or more; that of the calibration
-        error, which few things in a bin make too large, in 70% or more."""
+        """Of 120 samples of 30 pairs, 90% or more of the 95% intervals contain the true figure; of the calibration
+        error, which is biased upwards in small bins, 70% or more.
+        """
         monkeypatch.setattr(classification, "DRAWS", 200)
         rng = np.random.default_rng(1)
 

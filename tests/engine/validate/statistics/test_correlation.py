@@ -1,4 +1,4 @@
-"""How two numbers go together."""
+"""Correlation of two figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERS = st.lists(st.integers(-5, 5), min_size=4, max_size=20).filter(
 
 @given(NUMBERS)
 def test_equal_values_share_a_rank(values: list[int]) -> None:
-    """Equal values have the mean of their ranks: Spearman's coefficient is Pearson's of ranks counted by hand."""
+    """Equal values get the mean of their ranks; Spearman's coefficient is Pearson's of these ranks."""
     ranks = [1 + sum(v < one for v in values) + (values.count(one) - 1) / 2 for one in values]
     order = list(range(len(values)))
     found = correlate(values, order)
@@ -36,7 +36,7 @@ def test_by_hand() -> None:
 
 @given(NUMBERS)
 def test_order_is_all_that_counts(values: list[int]) -> None:
-    """A number and its cube go together perfectly; with the sign turned, perfectly against each other."""
+    """A number and its cube have a rank correlation of 1; with the sign changed, of -1."""
     up = correlate(values, [value**3 for value in values])
     down = correlate(values, [-value for value in values])
     assert up is not None
@@ -46,7 +46,7 @@ def test_order_is_all_that_counts(values: list[int]) -> None:
 
 
 def test_it_holds_the_truth() -> None:
-    """Of 400 samples of 60 pairs, 95% intervals hold the true rank correlation in 92% to 98.5%."""
+    """Of 400 samples of 60 pairs, 92% to 98.5% of the 95% intervals contain the true rank correlation."""
     rng = np.random.default_rng(3)
 
     def draw(n: int) -> tuple[list[float], list[float]]:
@@ -64,7 +64,7 @@ def test_it_holds_the_truth() -> None:
 
 
 def test_what_cannot_be_told() -> None:
-    """Nothing of three pairs, nothing of a number that never changes; lists of two lengths are a mistake."""
+    """Three pairs, or a constant, have no correlation; lists of different lengths are an error."""
     assert correlate([1, 2, 3], [1, 2, 3]) is None
     assert correlate([1, 2, 3, 4], [7, 7, 7, 7]) is None
     with pytest.raises(ValueError, match="Pairs"):

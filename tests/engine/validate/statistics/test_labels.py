@@ -15,7 +15,7 @@ PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), mi
 
 
 def test_by_hand() -> None:
-    """Six of eight alike, half of that by chance: kappa one half."""
+    """Of eight pairs six agree, four of them by chance: kappa is one half."""
     found = agree(list("aaaabbbb"), list("aaabbbba"))
     assert found.accuracy.value == 0.75
     assert found.frequent == 0.5
@@ -28,7 +28,7 @@ def test_by_hand() -> None:
 @pytest.mark.filterwarnings("ignore:.*only one label in common")
 @given(PAIRS)
 def test_as_another_program_has_it(pairs: list[tuple[int, int]]) -> None:
-    """Kappa and its weighted form are those of scikit-learn; where that has no number there is none."""
+    """Kappa and weighted kappa equal scikit-learn's; where that is undefined, they are None."""
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
     found = agree(one, other, GRADES)
     for ours, weights in ((found.kappa, None), (found.weighted, "quadratic")):
@@ -43,7 +43,7 @@ def test_as_another_program_has_it(pairs: list[tuple[int, int]]) -> None:
 
 @given(PAIRS)
 def test_either_may_be_the_judge(pairs: list[tuple[int, int]]) -> None:
-    """Accuracy and kappa are symmetric."""
+    """Accuracy and kappa do not change when the labellers are exchanged."""
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
     here, there = agree(one, other, GRADES), agree(other, one, GRADES)
     assert here.accuracy.value == there.accuracy.value
@@ -53,7 +53,7 @@ def test_either_may_be_the_judge(pairs: list[tuple[int, int]]) -> None:
 
 
 def test_only_what_both_have() -> None:
-    """Things that one has not labelled are left out; nothing at all cannot be compared."""
+    """Items without a label of both are left out; without any common item there are no figures."""
     assert shared({1: "a", 2: "b", 3: "c"}, {3: "x", 1: "y"}) == (["a", "c"], ["y", "x"])
     with pytest.raises(ValueError, match="label for each"):
         agree([], [])

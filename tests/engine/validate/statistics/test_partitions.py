@@ -1,4 +1,4 @@
-"""Agreement of groups with gold goals, and how far it can be trusted."""
+"""Agreement of groups with gold goals, and its intervals."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from engine.validate.statistics.partitions import (
 
 
 def labels(*numbers: int) -> Labels:
-    """Groups by number."""
+    """Random group numbers."""
     return np.array(numbers, dtype=np.int64)
 
 
 def noisy(rng: np.random.Generator, count: int, wrong: float) -> tuple[list[str], Labels]:
-    """Six goals, and groups that are another one for a share of the conversations."""
+    """Six goals, and groups that differ from them for a share of the conversations."""
     gold = rng.integers(6, size=count)
     found = np.where(rng.random(count) < wrong, rng.integers(6, size=count), gold)
     return [f"goal {one}" for one in gold], found.astype(np.int64)
 
 
 def test_the_same_partition() -> None:
-    """Under other names it agrees wholly; those in no group count as one."""
+    """The same partition with other names agrees fully; conversations in no group count as one group."""
     gold = ["a", "a", "b", "b", "c", "c", "c", "c", "c"]
     found = agreement(gold, labels(7, 7, 3, 3, *5 * [OUTSIDE]))
     assert [one.value for one in (found.v, found.ari, found.homogeneity, found.completeness)] == [
@@ -41,7 +41,9 @@ def test_the_same_partition() -> None:
 
 
 def test_split_and_lumped() -> None:
-    """Groups that split goals are homogeneous, one group for all is complete; neither agrees beyond chance."""
+    """Groups that split goals are homogeneous, one group for all is complete; the adjusted agreement of both is that of
+    chance.
+    """
     gold = ["a", "b"] * 10
     split, lumped = agreement(gold, labels(*range(20))), agreement(gold, labels(*20 * [0]))
     assert (split.homogeneity.value, lumped.completeness.value) == pytest.approx((1, 1))
@@ -52,7 +54,9 @@ def test_split_and_lumped() -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-1, 3)), min_size=1, max_size=40))
 def test_intervals_hold_their_figure(pairs: list[tuple[str, int]]) -> None:
-    """Every figure lies in its interval, and that in what the figure can be; of a handful nothing is known."""
+    """Every interval contains its figure and lies in the figure's range; for a handful of conversations it is that
+    range.
+    """
     found = agreement([goal for goal, _ in pairs], labels(*(number for _, number in pairs)))
     for one, least in (
         (found.v, 0),
@@ -77,7 +81,7 @@ def test_as_scikit_learn_has_it(pairs: list[tuple[int, int]]) -> None:
 
 
 def test_intervals_hold_the_truth() -> None:
-    """Of 24 samples of 150 conversations, the interval holds the figure of many more in at least 20."""
+    """Of 24 samples of 150 conversations, at least 20 intervals contain the figure of a far larger sample."""
     rng = np.random.default_rng(1)
     truth = agreement(*noisy(rng, 8_000, 0.3)).ari.value
     found = [agreement(*noisy(rng, 150, 0.3), seed=n).ari for n in range(24)]
@@ -86,7 +90,7 @@ def test_intervals_hold_the_truth() -> None:
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
-    """And another seed nearly the same."""
+    """The same seed gives the same interval, another seed nearly the same."""
     gold, groups = noisy(np.random.default_rng(2), 200, 0.2)
     first, again, other = (agreement(gold, groups, seed=seed) for seed in (0, 0, 1))
     assert first == again != other
@@ -94,8 +98,9 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 
 def test_contrasts() -> None:
-    """Groups with a tenth wrong against groups with half wrong: both figures differ by what they are apart, which is
-    told; against themselves nothing is; and seven conversations are too few."""
+    """Groups with a tenth wrong differ significantly from groups with half wrong, by the difference of their figures;
+    from themselves they do not; seven conversations are too few for a test.
+    """
     rng = np.random.default_rng(4)
     gold, good = noisy(rng, 300, 0.1)
     bad = np.where(rng.random(300) < 0.5, rng.integers(6, size=300), good).astype(np.int64)

@@ -17,7 +17,7 @@ LABELLED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, ma
 class TestArea:
     @given(LABELLED)
     def test_it_counts_pairs(self, pairs: list[tuple[int, bool]]) -> None:
-        """It is the share of pairs in which the positive has the higher value, ties counting half."""
+        """The area is the share of pairs in which the positive has the higher value, ties counting half."""
         highs = [value for value, label in pairs if label]
         lows = [value for value, label in pairs if not label]
         won = sum((high > low) + (high == low) / 2 for high in highs for low in lows)
@@ -27,7 +27,7 @@ class TestArea:
 
     @given(LABELLED)
     def test_turned_round(self, pairs: list[tuple[int, bool]]) -> None:
-        """With all values turned round the area and its interval are turned round too."""
+        """With negated values area and interval are one minus the former."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
         found, turned = auroc(values, labels), auroc([-value for value in values], labels)
         assert turned.value == pytest.approx(1 - found.value)
@@ -35,7 +35,7 @@ class TestArea:
         assert turned.high == pytest.approx(1 - found.low, abs=1e-6)
 
     def test_what_cannot_be_asked(self) -> None:
-        """Without both kinds, or with labels missing, there is no area."""
+        """With one kind only, or missing labels, there is no area."""
         with pytest.raises(ValueError, match="Both kinds"):
             auroc([1, 2], [True, True])
         with pytest.raises(ValueError, match="One label"):
@@ -44,7 +44,7 @@ class TestArea:
 
 class TestInterval:
     def test_variance(self) -> None:
-        """It is DeLong's: the variances of the placements of each kind among the other over their numbers."""
+        """The variance is DeLong's: the variances of the placements of each kind, divided by their numbers."""
         rng = np.random.default_rng(2)
         highs, lows = rng.normal(1, 1, 12), rng.normal(0, 1, 15)
         won = (highs[:, None] > lows[None, :]).astype(float)
@@ -58,14 +58,14 @@ class TestInterval:
         assert found.high == pytest.approx(1 / (1 + np.exp(-half) / odds), abs=1e-6)
 
     def test_two_are_few(self) -> None:
-        """Two positives side by side in the midst of a hundred say little, however close they lie."""
+        """Two neighbouring positives among a hundred values give a wide interval."""
         found = auroc([*range(100), 89.4, 89.6], [False] * 100 + [True] * 2)
         assert found.value == 0.9
         assert found.low < 0.6
 
     @pytest.mark.parametrize(("shift", "positives"), [(0.0, 30), (1.0, 30), (2.0, 12), (1.0, 3)])
     def test_it_holds_the_truth(self, shift: float, positives: int) -> None:
-        """Of 400 samples of normal values, 95% intervals hold the true area in 92% to 98.5%."""
+        """Of 400 samples of normal values, 92% to 98.5% of the 95% intervals contain the true area."""
         rng = np.random.default_rng(11)
         true = float((rng.normal(shift, 1, 400_000) > rng.normal(0, 1, 400_000)).mean())
         labels = [True] * positives + [False] * 60
@@ -77,7 +77,9 @@ class TestInterval:
         assert 0.92 <= held / 400 <= 0.985
 
     def test_answers_of_one_conversation_are_dependent(self) -> None:
-        """Each value five times in its group says no more than once; taken for independent it would."""
+        """Five copies of each value in one group give the interval of one copy; as independent values they would narrow
+        it.
+        """
         rng = np.random.default_rng(5)
         values, labels = rng.normal(0, 1, 60), rng.random(60) < 0.4
         once = auroc(list(values), list(labels))
@@ -88,7 +90,7 @@ class TestInterval:
         assert naive.high - naive.low < 0.6 * (once.high - once.low)
 
     def test_groups_with_both_kinds(self) -> None:
-        """Where what differs between groups is in both kinds, comparing within groups makes the interval narrower."""
+        """Where groups contain both kinds, taking the groups into account narrows the interval."""
         rng = np.random.default_rng(5)
         levels = rng.normal(0, 3, 80).repeat(2)
         labels = [True, False] * 80
@@ -99,7 +101,7 @@ class TestInterval:
 
     @pytest.mark.parametrize(("highs", "lows"), [(1, 1), (2, 2), (1, 50), (20, 20)])
     def test_no_overlap_is_no_certainty(self, highs: int, lows: int) -> None:
-        """Where all positives are above all negatives the interval is open below, more so with few."""
+        """Where all positives are above all negatives, the interval reaches below 1, further with few values."""
         values = [*range(lows), *range(100, 100 + highs)]
         found = auroc(values, [False] * lows + [True] * highs)
         more = auroc(

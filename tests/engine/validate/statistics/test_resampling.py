@@ -1,4 +1,4 @@
-"""Figures of rankings and their draws, accuracy-rejection curves."""
+"""Bootstrap draws of ranking figures, and accuracy-rejection curves."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ AUROC, AP, KEPT, RATIO = range(4)
 
 
 def ranked(values: list[float], wrong: list[bool], draws: int = 3) -> Ranking:
-    """Each thing a conversation of its own."""
+    """Values of which each is a conversation of its own."""
     return Resampling(range(len(values)), draws).rank(values, wrong)
 
 
 class TestFigures:
     @given(LABELLED)
     def test_scikit_learn_agrees(self, pairs: list[tuple[int, bool]]) -> None:
-        """Area and average precision are its figures, ties included."""
+        """Area and average precision equal scikit-learn's, ties included."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
         seen = ranked(values, wrong).seen
         assert seen[AUROC] == pytest.approx(roc_auc_score(wrong, values))
@@ -36,7 +36,7 @@ class TestFigures:
 
     @given(LABELLED)
     def test_any_scale(self, pairs: list[tuple[int, bool]]) -> None:
-        """A monotone transform of the values changes no figure and no draw of one."""
+        """A monotone transform of the values changes no figure and no draw."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
         one, other = ranked(values, wrong), ranked([np.exp(v / 2) - 5 for v in values], wrong)
         assert np.array_equal(one.seen, other.seen)
@@ -46,7 +46,9 @@ class TestFigures:
             assert np.array_equal(one.drawn, other.drawn, equal_nan=True)
 
     def test_rejection_by_hand(self) -> None:
-        """Right, wrong, right from the surest on: shares 1, 1/2, 2/3; perfect would be 1, 1, 2/3, at random 2/3."""
+        """Right, wrong, right in the order of values: accuracies 1, 1/2, 2/3; a perfect order has 1, 1, 2/3, a random
+        one 2/3.
+        """
         seen = ranked([1, 2, 3], [False, True, False]).seen
         assert seen[KEPT] == pytest.approx((1 + 1 / 2 + 2 / 3) / 3)
         perfect, chance = (1 + 1 + 2 / 3) / 3, 2 / 3
@@ -55,7 +57,7 @@ class TestFigures:
     @given(LABELLED.filter(lambda pairs: len(pairs) <= 6))
     @settings(max_examples=40)
     def test_equal_values_are_all_orders(self, pairs: list[tuple[int, bool]]) -> None:
-        """Its area is the mean over all orders of what has equal values."""
+        """With equal values the area is the mean over all their orders."""
         areas = []
         for order in itertools.permutations(pairs):
             if all(a[0] <= b[0] for a, b in itertools.pairwise(order)):
@@ -65,8 +67,7 @@ class TestFigures:
         assert seen[KEPT] == pytest.approx(np.mean(areas))
 
     def test_random_rejection_is_flat(self) -> None:
-        """A value that tells nothing apart keeps the share of right ones: its curve is flat and its ratio 0; a perfect
-        one has 1, a perfectly wrong one is below 0."""
+        """A constant value has a flat curve and a ratio of 0; a perfect order has 1, a reversed one is below 0."""
         wrong = [n % 3 == 0 for n in range(30)]
         flat = ranked([1.0] * 30, wrong).seen
         assert flat[KEPT] == pytest.approx(2 / 3)
@@ -78,7 +79,7 @@ class TestFigures:
 
 class TestDraws:
     def test_a_draw_is_a_copied_sample(self) -> None:
-        """The figures of a draw are those of the things repeated as often as their conversations were drawn."""
+        """The figures of a draw are those of the values repeated as often as their conversations were drawn."""
         rng = np.random.default_rng(3)
         groups = [n // 2 for n in range(60)]
         values, wrong = rng.integers(0, 6, 60).astype(float), rng.random(60) < 0.5
@@ -91,7 +92,7 @@ class TestDraws:
             assert found == pytest.approx(same)
 
     def test_paired(self) -> None:
-        """Two values that order alike never differ in a draw, though each alone is uncertain."""
+        """Two values of the same order never differ in a draw, though the figure of each varies."""
         values, wrong = [float(n * 7 % 20) for n in range(20)], [n % 2 == 0 for n in range(20)]
         made = Resampling(range(20), 200)
         one, other = made.rank(values, wrong), made.rank([v * 2 for v in values], wrong)
@@ -100,8 +101,9 @@ class TestDraws:
         assert (found.value, found.low, found.high) == (0, 0, 0)
 
     def test_a_handful(self) -> None:
-        """With nine of a kind everything is possible: two of 98 that stand first are no certainty. The ratio is at
-        least that of the worst order."""
+        """With nine of a kind the interval is the whole range, also where two of 98 rank first; that of the ratio
+        begins at the worst order.
+        """
         wrong = [n >= 98 for n in range(100)]
         found = ranked([float(n) for n in range(100)], wrong)
         assert [found.figure(nth).value for nth in (AUROC, AP, RATIO)] == pytest.approx([1, 1, 1])
@@ -112,14 +114,14 @@ class TestDraws:
         assert (off.value, off.low, off.high) == (1, -1, 1)
 
     def test_only_some(self) -> None:
-        """Among fewer things the figures are those of these."""
+        """Figures over some of the values are those of a sample of these."""
         values, wrong = [1.0, 2, 3, 4, 5], [False, True, False, True, True]
         among = np.array([True, True, True, True, False])
         found = Resampling(range(5), 3).rank(values, wrong, among).seen
         assert found == pytest.approx(ranked(values[:4], wrong[:4]).seen)
 
     def test_coverage(self) -> None:
-        """95% intervals of a known area hold it in most of 60 samples."""
+        """95% intervals of a known area contain it in most of 60 samples."""
         rng = np.random.default_rng(1)
         held = 0
         for _ in range(60):
@@ -130,7 +132,7 @@ class TestDraws:
         assert held >= 52
 
     def test_one_kind(self) -> None:
-        """Without both kinds there is nothing to rank."""
+        """With one kind only there are no figures."""
         with pytest.raises(ValueError, match="Both kinds"):
             ranked([1, 2], [True, True])
 
@@ -142,7 +144,7 @@ class TestDraws:
 class TestCurves:
     @given(LABELLED)
     def test_roc(self, pairs: list[tuple[int, bool]]) -> None:
-        """From 0 to 1 on both sides, through scikit-learn's points, with its area."""
+        """The ROC curve goes from (0, 0) to (1, 1) through scikit-learn's points, and has the area."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
         x, y = zip(*roc(values, wrong), strict=True)
         assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
@@ -152,20 +154,20 @@ class TestCurves:
 
     @given(LABELLED)
     def test_rejection(self, pairs: list[tuple[int, bool]]) -> None:
-        """It begins with all kept, and its mean height is the area."""
+        """The rejection curve begins with all kept, and its mean height is the area."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
         points = rejection(values, wrong)
         assert points[0] == pytest.approx((0, 1 - np.mean(wrong)))
         assert np.mean([y for _, y in points]) == pytest.approx(ranked(values, wrong).seen[KEPT])
 
     def test_long_ones_are_thinned(self) -> None:
-        """A curve has no more points than a terminal shows, and keeps its ends."""
+        """A long curve is thinned to what a terminal can show, and keeps its ends."""
         points = rejection(list(range(1000)), [n % 2 == 0 for n in range(1000)])
         assert len(points) == 200
         assert points[0][0] == 0
         assert points[-1][0] == pytest.approx(0.999)
 
     def test_reliability(self) -> None:
-        """Mean value and share of positives by tenth; 1 belongs to the last."""
+        """Reliability has mean value and share of positives by tenth; 1 belongs to the last."""
         found = reliability([0.02, 0.04, 0.95, 1.0], [False, True, True, True])
         assert np.array(found) == pytest.approx(np.array([[0.03, 0.5], [0.975, 1.0]]))

@@ -1,4 +1,4 @@
-"""Differences of areas, and many tests at a time."""
+"""Tests of differences between areas, and corrections for many tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PS = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
 def two_values(seed: int, n: int = 60) -> tuple[list[float], list[float], list[bool]]:
-    """Two values that go together and both tell a little."""
+    """Two correlated values that both predict a little."""
     rng = np.random.default_rng(seed)
     labels = rng.random(n) < 0.4
     shared = rng.normal(0, 1, n)
@@ -28,7 +28,7 @@ def two_values(seed: int, n: int = 60) -> tuple[list[float], list[float], list[b
 
 class TestDifferences:
     def test_delong(self) -> None:
-        """p is that of DeLong's test: the covariance of both placements, over the numbers of both kinds."""
+        """p is that of DeLong's test, from the covariance of the placements of both kinds."""
         one, other, labels = two_values(1)
         mask = np.array(labels)
         psi = [
@@ -43,7 +43,7 @@ class TestDifferences:
         assert found == pytest.approx(2 * norm.sf(abs(z)), rel=1e-9)
 
     def test_it_is_fair(self) -> None:
-        """Of 400 pairs of values that tell equally well, about one in twenty is said to differ."""
+        """Of 400 pairs of equally good values about one in twenty is significant."""
         rng = np.random.default_rng(5)
         told = 0
         for _ in range(400):
@@ -55,7 +55,7 @@ class TestDifferences:
         assert 0.02 < told / 400 < 0.09
 
     def test_copies_are_no_evidence(self) -> None:
-        """Things seen three times in their conversation say no more than once: the same p, nearly."""
+        """Three copies of each value in one conversation give nearly the same p."""
         one, other, labels = two_values(2)
         groups = list(range(len(labels)))
         once = differ(placements(one, labels, groups), placements(other, labels, groups))
@@ -67,18 +67,18 @@ class TestDifferences:
         assert once == pytest.approx(thrice)
 
     def test_alike(self) -> None:
-        """Values in the same order do not differ, whatever they are."""
+        """Values of the same order do not differ significantly."""
         one, _, labels = two_values(3)
         assert differ(placements(one, labels), placements([x**3 for x in one], labels)) == 1.0
 
     def test_too_few(self) -> None:
-        """With four of one kind nothing is told."""
+        """With four of one kind there is no p."""
         one, other, _ = two_values(4)
         labels = [n < 4 for n in range(60)]
         assert differ(placements(one, labels), placements(other, labels)) is None
 
     def test_above_chance(self) -> None:
-        """With few of a kind it is the normal form of the rank sum test."""
+        """With few of a kind the test against chance is the normal form of the rank sum test."""
         values, labels = [1, 2, 3, 4, 5, 6, 7, 8, 9.0], [n > 5 for n in range(9)]
         same = mannwhitneyu(values[6:], values[:6], method="asymptotic", use_continuity=False)
         assert above_chance(placements(values, labels)) == pytest.approx(same.pvalue)
@@ -89,7 +89,7 @@ class TestDifferences:
         assert two_sided(0) == 1
 
     def test_resampled(self) -> None:
-        """Draws as wide as the difference is large leave it open; far narrower ones do not."""
+        """Draws that are as wide as the difference give a large p, far narrower ones a small p."""
         draws = np.random.default_rng(0).normal(0.1, 0.1, 1999)
         assert resampled(0.1, draws) == pytest.approx(2 * norm.sf(1), abs=0.04)
         assert resampled(1.0, draws) == 1 / 2000
@@ -97,15 +97,16 @@ class TestDifferences:
 
 class TestMany:
     def test_by_hand(self) -> None:
-        """Three tests: the smallest p times three, the next times two, never falling; the untested does not count."""
+        """Three tests: the smallest p times three, the next times two, never falling; a missing p does not count."""
         assert holm([0.01, None, 0.04, 0.03]) == pytest.approx([0.03, None, 0.06, 0.06])
         assert holm([0.6, 0.7]) == [1.0, 1.0]
         assert holm([]) == []
 
     @given(PS)
     def test_between_the_corrections(self, ps: list[float]) -> None:
-        """Never below the p itself nor the correction for false discoveries, never above Bonferroni's, and in the same
-        order."""
+        """The corrected p is at least p and the Benjamini-Hochberg correction, at most Bonferroni's, in the
+        same order.
+        """
         found = [p for p in holm(ps) if p is not None]
         assert all(p <= q <= min(1, len(ps) * p) + 1e-12 for p, q in zip(ps, found, strict=True))
         slack = false_discovery_control(ps, method="bh")

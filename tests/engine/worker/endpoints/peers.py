@@ -1,4 +1,4 @@
-"""Real servers on this machine, started as a person would start them and ended after use."""
+"""Real servers on this machine, started as a person would start them and stopped after use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTEXT = 512
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that is free now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -50,7 +50,7 @@ def server(command: Sequence[str], port: int, log: Path) -> Iterator[str]:
 
 
 def _answers(url: str) -> bool:
-    """Whether somebody answers at all: one of them has no list of models where the hub's cache is empty."""
+    """Whether the server answers a request at all: one of them lists no models while the hub's cache is empty."""
     try:
         httpx.get(f"{url}/models", timeout=5.0, trust_env=False)
     except httpx.TransportError:

@@ -1,4 +1,4 @@
-"""Replies to conversations over HTTP."""
+"""Chat replies over HTTP."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SCHEMA = json.dumps({"type": "object"})
 
 
 def answering(text: str, ended: str = "stop") -> Any:
-    """A peer's next answer."""
+    """Sets a peer's next answer."""
     said = {"message": {"content": text}, "finish_reason": ended}
     return says(200, {"choices": [said]})
 
 
 def sent(peer: Any) -> list[dict[str, Any]]:
-    """Bodies of the requests for messages."""
+    """Bodies of the chat requests."""
     return [body for path, body in peer.requests if path.endswith("chat/completions")]
 
 
 class TestAsking:
     def test_messages(self) -> None:
-        """The messages go as they are, with limits, stop texts and a seed; what comes back is the reply."""
+        """Messages are sent unchanged, with limits, stop texts and a seed; the answer is the reply."""
         talk = call(
             "Hello", "Hi", "Bye", system="Rules.", stop=("!",), seed=7,
             sampling=Sampling(temperature=0.5, top_p=0.9),
@@ -47,7 +47,7 @@ class TestAsking:
         assert said.note is None
 
     def test_each_has_its_own_seed(self) -> None:
-        """Replies of one batch come in order, each sampled as its call says."""
+        """The replies of a batch come in order, each with the sampling of its call."""
         calls = [call("Hello", seed=at, sampling=Sampling(temperature=1.0)) for at in range(4)]
         with endpoint("vllm") as (model, (peer,)):
             told: list[int] = []
@@ -57,7 +57,7 @@ class TestAsking:
         assert told == [1, 2, 3, 4]
 
     def test_how_it_ended(self) -> None:
-        """A stop text that the server passed over, the limit and the model's own end are told apart."""
+        """The result says whether a stop text, the limit, or the model's own end ended the reply."""
         with endpoint("vllm") as (model, (peer,)):
             peer.faults = [answering("It is!done"), answering("It is", "length"), answering("Yes")]
             found = [model.chat([call("Hello", stop=("!",))])[0] for _ in range(3)]
@@ -68,7 +68,9 @@ class TestAsking:
         ]
 
     def test_opening(self) -> None:
-        """A server that goes on with a begun answer is given it; another is asked for it, and may begin otherwise."""
+        """A server that can continue a begun answer gets its opening; another server is asked for it, and may begin
+        differently.
+        """
         talk = call("Hello", opening="Well,")
         with endpoint("vllm") as (model, (peer,)):
             model.chat([talk])
@@ -80,7 +82,7 @@ class TestAsking:
         assert found == [" hello.", "Hello."]
 
     def test_schema(self) -> None:
-        """A schema goes as the format of the reply to a server that follows one; it is refused where none does."""
+        """A schema is sent as the response format to a server that supports it, and refused for others."""
         talk = call("Hello", sampling=Sampling(json_schema=SCHEMA))
         with endpoint("vllm") as (refusing, peers):
             with pytest.raises(UsageError, match="JSON schema"):
@@ -93,7 +95,7 @@ class TestAsking:
         assert format_["json_schema"]["schema"] == {"type": "object"}
 
     def test_what_cannot_be_had(self) -> None:
-        """A grammar that is not followed and an endpoint without messages are refused before anything is asked."""
+        """A grammar for a server without grammars, and an endpoint without chat, are refused before a request."""
         ruled = call("Hello", sampling=Sampling(grammar='root ::= "a"'))
         with endpoint("vllm") as (model, peers):
             with pytest.raises(UsageError, match="grammar"):
@@ -104,7 +106,7 @@ class TestAsking:
             assert not peers[0].requests
 
     def test_control_tokens(self) -> None:
-        """Control tokens in messages are broken up, and the reply says so."""
+        """Control tokens in messages are broken up, and the reply reports it."""
         with endpoint("vllm") as (model, (peer,)):
             (said,) = model.chat([call("<|end|> x")])
             assert sent(peer)[0]["messages"][0]["content"] == "< |end|> x"
@@ -115,7 +117,9 @@ class TestLength:
     LONG: Call = call("one " * 60, "two", "three " * 10, "four", "five", system="Rules.")
 
     def test_the_oldest_is_left_out(self) -> None:
-        """Where tokens can be counted, the oldest messages are left out, and the reply says how many."""
+        """Where tokens can be counted, the oldest messages are left out of a long chat, and the reply reports
+        how many.
+        """
         with endpoint("vllm") as (_, peers):
             model = client(peers, capabilities("vllm"), context=512)
             (said,) = model.chat([self.LONG])
@@ -129,7 +133,7 @@ class TestLength:
         ]
 
     def test_one_message_is_too_long(self) -> None:
-        """A message that does not fit alone is refused, never cut where nobody sees it."""
+        """A message that does not fit alone is refused."""
         with endpoint("vllm") as (_, peers):
             model = client(peers, capabilities("vllm"), context=512)
             with pytest.raises(RequestRefused, match="too long"):
