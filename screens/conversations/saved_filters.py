@@ -43,7 +43,7 @@ class SavedFiltersDialog(Dialog[str | None]):
             box.border_title = "Saved filters"
             yield Choices(markup=False)
             yield Static(id="none")
-            yield Static(hint_line(("enter", "applies"), ("d", "deletes"), ("escape", "leaves it")))
+            yield Static(hint_line(("enter", "applies"), ("d", "deletes"), ("escape", "cancels")))
 
     def on_mount(self) -> None:
         """Fills the list."""

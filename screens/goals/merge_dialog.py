@@ -42,7 +42,7 @@ class MergeDialog(Dialog[str | None]):
             yield Static(Content("\n").join(lines))
             yield Input(one_line(proposed_label(proposal)), placeholder="label of both")
             yield Static(evidence_content(proposal, None, NARROW))
-            yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "leaves it")))
+            yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "cancels")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter answers, unless the label is empty."""

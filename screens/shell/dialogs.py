@@ -65,7 +65,7 @@ class TextDialog(Dialog[str | None]):
             # The value may come from a file that another program wrote.
             value = display_safe(" ".join(self._value.split()))
             yield Input(value, placeholder=self._placeholder, select_on_focus=not self._adding)
-            yield Static(hint_line(("enter", "takes it"), ("escape", "leaves it")))
+            yield Static(hint_line(("enter", "accepts"), ("escape", "cancels")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter answers."""
@@ -92,7 +92,7 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
                 for _, prompt in self._choices
             ]
             yield Choices(*[Option(prompt) for prompt in prompts], markup=False)
-            yield Static(hint_line(("enter", "chooses"), ("escape", "leaves it")))
+            yield Static(hint_line(("enter", "chooses"), ("escape", "cancels")))
 
     def on_mount(self) -> None:
         """Highlights the present value."""
@@ -175,7 +175,7 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
                 *[Option(self._line(nth)) for nth in range(len(self._choices))], markup=False
             )
             yield Static(
-                hint_line(("space", "ticks"), ("enter", "takes it"), ("escape", "leaves it"))
+                hint_line(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels"))
             )
 
     def _line(self, nth: int) -> Content:

@@ -50,7 +50,7 @@ class RunDialog(Dialog[Mode | None]):
                 markup=False,
             )
             yield Static(id="estimate")
-            yield Static(hint_line(("enter", "starts the run"), ("escape", "leaves it")))
+            yield Static(hint_line(("enter", "starts the run"), ("escape", "cancels")))
 
     def on_mount(self) -> None:
         """Begins at one of the modes."""

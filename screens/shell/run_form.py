@@ -93,7 +93,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
             yield from self.fields()
             yield Static(id="help")
             yield Static(id="estimate")
-            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "leaves it"))
+            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "cancels"))
             yield Static(hint_line(*keys))
 
     def on_mount(self) -> None:

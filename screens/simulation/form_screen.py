@@ -85,7 +85,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
                 ),
                 id="help",
             )
-            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "leaves it"))
+            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "cancels"))
             yield Static(hint_line(*keys))
 
     def on_mount(self) -> None:

@@ -53,7 +53,7 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
             yield Input(placeholder="adapter: a GGUF file; empty for none", id="adapter")
             yield Input(f"{self._item.row.alpha:g}", placeholder="alpha", id="alpha")
             yield Static(id="estimate")
-            keys = (("tab", "the next line"), ("enter", "starts"), ("escape", "leaves it"))
+            keys = (("tab", "the next line"), ("enter", "starts"), ("escape", "cancels"))
             yield Static(hint_line(*keys))
 
     def on_mount(self) -> None:
