@@ -1,4 +1,4 @@
-"""Errors that a person may see: each says what happened, where, and what to do.
+"""Errors for users: each has a message on what happened and where, and a hint on what to do.
 
 WorkbenchError
 ├── ProjectError      the project file cannot be opened, read or written

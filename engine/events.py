@@ -42,7 +42,7 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """A job ended; `message` says in one sentence what came of it, with counts."""
+    """A job ended; `message` is a sentence on its result, with counts."""
 
     job_id: int
     stage: str

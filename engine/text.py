@@ -40,8 +40,8 @@ def display_safe(text: str) -> str:
 
     C0 controls become their pictures (U+2400 block), DEL U+2421; C1, bidirectional and zero-width controls, lone
     surrogates and non-characters become U+FFFD. Of more than eight combining marks on one letter the first eight stay,
-    and U+FFFD stands for the others. What terminals disagree about is made plain: variation selectors, skin tones and
-    the joiner between emoji are dropped, a flag becomes its two letters. Tab and newline stay.
+    and U+FFFD replaces the others. Characters that terminals draw differently are simplified: variation selectors, skin
+    tones and the joiner between emoji are removed, a flag becomes its two letters. Tab and newline stay.
     """
     if text.isascii():
         return _UNSAFE.sub(_picture, text.replace("\r\n", "\n"))

@@ -276,7 +276,7 @@ class Catalog:
         """What to load for a model: its tuned copy if there is one, else its file.
 
         Args:
-            adapter: As `adapter_path` takes it, or None.
+            adapter: Name or path of an adapter, as for `adapter_path`; None for none.
 
         Raises:
             ModelFileError: Weights or adapter cannot be read.

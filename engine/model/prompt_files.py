@@ -114,7 +114,7 @@ def parse_prompt(name: str, text: str) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A prompt in tokens: what stands before a log and what stands after it."""
+    """A prompt in tokens: those before a log and those after it."""
 
     head: list[int]
     tail: list[int]

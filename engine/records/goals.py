@@ -254,7 +254,7 @@ class GoalDecision:
         act: Id of the first decision of its act. The decisions of an act are made together and undone together.
         given_at: ISO 8601 time; empty before it is stored.
         active: Whether it is in force, that is, was not undone.
-        count: Number of decisions of its act, if it stands for all of them in a list.
+        count: Number of decisions of its act, if a list shows this one in place of all of them.
     """
 
     kind: DecisionKind

@@ -123,7 +123,7 @@ class Workspace:
             listener(event)
 
     def _tell(self, table: str) -> Callable[[], None]:
-        """Returns a function that tells the listeners that rows of a table changed."""
+        """Returns a function that notifies the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
     # Runs

@@ -1,4 +1,4 @@
-"""The stage that generates remaining tasks: for each conversation below the threshold, what the model says is left to
+"""The stage that generates remaining tasks: for each conversation below the threshold, what the model writes is left to
 do."""
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class MergeQueueCache:
         rows = self.space(stored).of(ids)
         if self._folder is None or len(ids) < WORTH_KEEPING:
             return Neighbours.build(rows, "", note=note)
-        # one file for each project; the hash tells whether it was built from these vectors
+        # one file for each project; the hash shows whether it was built from these vectors
         name = hashlib.sha256(os.path.realpath(self._project.path).encode()).hexdigest()[:16]
         which = hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
         try:

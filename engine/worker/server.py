@@ -215,7 +215,11 @@ class Server:
         }
 
     def _held(self) -> LlamaModel:
-        """The model with its cache laid out in whatever way the last request left it."""
+        """Returns the loaded model; its cache has the layout of the last request.
+
+        Raises:
+            ModelError: No model is loaded.
+        """
         if self._model is None:
             raise ModelError("No model is loaded.")
         return self._model

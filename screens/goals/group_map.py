@@ -49,7 +49,7 @@ def plot(
 
     Args:
         lettered: Ids of the groups that have a colour and a letter, in order.
-        here: Id of the group that stands out in every cell with one of its dots.
+        here: Id of the group that is highlighted in every cell with one of its dots.
     """
     grid: list[list[Cell]] = [[(" ", "")] * width for _ in range(height)]
     if width < 2 or height < 2:

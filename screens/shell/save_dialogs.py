@@ -1,4 +1,4 @@
-"""Asks for a file and writes it in a thread; says what was written, or why it was not."""
+"""Asks for a file name, writes the file in a thread, and shows what was written or why it was not."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def ask_file(
     proposed: str,
     write: Callable[[str], int | None],
 ) -> None:
-    """Asks for a new file, and writes it.
+    """Asks for the name of a new file, and writes it.
 
     Args:
         proposed: The name that is filled in at first.
-        write: Runs in a thread. Writes a new file at a path, and returns how many lines it has where that is worth
-            saying.
+        write: Writes a new file at a path and returns its number of lines; None if that is not to be shown. Runs in a
+            thread.
     """
 
     def chosen(path: str | None) -> None:

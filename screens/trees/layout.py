@@ -30,8 +30,8 @@ class Segment:
         depth: Segments before it on its path.
         end: Number after the last segment below it.
         leaves: Leaves at or below it.
-        text: What its tokens add to the text of the path. A character whose bytes are still to come stands in the
-            segment that completes it, so the texts along a path put together are the text of the path.
+        text: What its tokens add to the text of the path. An incomplete character is part of the segment
+            that completes it, so that the joined texts along a path are the text of the path.
         probability: Probability of the path to its first node: that of taking this branch at the fork.
         below: Probability of all leaves at or below it.
         entropy: Entropy in bits of the next token after its end; None where the model did not compute it.

@@ -259,7 +259,7 @@ def _parse_state(state: bytes) -> tuple[dict[str, Any], Floats]:
         raise _damaged("its number of dimensions is impossible")
     body = memoryview(state)[start + size :]
     if len(body) != 4 * len(words) * (1 + head["rank"]):
-        raise _damaged("its length is not what its head says")
+        raise _damaged("its length differs from its header")
     numbers = np.frombuffer(body, dtype="<f4").astype(np.float32)
     if not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e6:
         raise _damaged("it has numbers that are not finite")

@@ -99,7 +99,7 @@ class EndpointClient:
         """Sends a request and returns the JSON of the answer.
 
         Args:
-            name: The path, as `Address.url` takes it.
+            name: Path of the request, as in `Address.url`.
             body: JSON to POST; None sends a GET.
 
         Raises:

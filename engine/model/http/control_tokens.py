@@ -1,7 +1,7 @@
 """Breaks up texts in conversations that an endpoint would read as control tokens.
 
 A server that is sent a text, and most that are asked for the tokens of one, reads `<|im_end|>` in it as the token of
-that name, so a transcript could forge a turn. Such texts are broken up by a space, and a note says so.
+that name, so a transcript could forge a turn. Such texts are split by a space, and a note reports it.
 """
 
 from __future__ import annotations

@@ -85,13 +85,13 @@ class EndpointBook:
         """All endpoints by name."""
         return list(self._entries.values())
 
-    def named(self, words: str | None) -> tuple[str, ...]:
-        """The endpoints that a model's name stands for: one, or several with commas between; none for other models.
+    def named(self, name: str | None) -> tuple[str, ...]:
+        """Returns the names of endpoints in a model name, `NAME` or `NAME,NAME2`; () if it names another model.
 
         Raises:
             UsageError: Some of the names are endpoints and some are not.
         """
-        names = tuple(name.strip() for name in (words or "").split(",") if name.strip())
+        names = tuple(one.strip() for one in (name or "").split(",") if one.strip())
         known = [name for name in names if name in self._entries]
         if known and len(known) < len(names):
             other = next(name for name in names if name not in self._entries)
@@ -162,7 +162,7 @@ class EndpointBook:
         )
 
     def runnable(self, names: tuple[str, ...], options: LoadOptions) -> RunnableModel:
-        """The model behind these endpoints as stages take it.
+        """Returns the model that these endpoints serve, for stages.
 
         Raises:
             UsageError: They do not serve the same model alike.

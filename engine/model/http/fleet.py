@@ -114,7 +114,7 @@ class Fleet:
         """The JSON answer to a request, from the cache or from whichever endpoint has room.
 
         Args:
-            name: The path, as `Address.url` takes it.
+            name: Path of the request, as in `Address.url`.
             body: What is posted, without `model`.
 
         Raises:

@@ -34,8 +34,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One position: the token that stands there, and the most probable ones, most probable first. Where the position is
-    one of the prompt's, `chosen` is what the prompt has; it is None at the very first."""
+    """One position of a completion: the chosen token, and the most probable ones in order.
+
+    In a prompt, `chosen` is the token of the prompt; it is None at the first position.
+    """
 
     chosen: Listed | None
     top: tuple[Listed, ...]

@@ -350,7 +350,7 @@ class GoalService:
         return self._decide(GoalDecision("pin" if on else "unpin", (group_id,)))
 
     def undo(self) -> GoalDecision | None:
-        """Undoes the newest act that stands and returns its first decision; None when there is none."""
+        """Undoes the newest act in force and returns its first decision; None if there is none."""
         return self._tell(self._decisions.undo(self.view().stored.id))
 
     def redo(self) -> GoalDecision | None:

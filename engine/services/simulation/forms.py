@@ -87,7 +87,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
 
 
 def dummies(names: Sequence[str]) -> frozenset[str]:
-    """Names of the modules that have these prompts; `all` alone stands for every module.
+    """Returns the names of the modules with these prompts; `all` alone selects every module.
 
     Raises:
         UsageError: There is no such module.

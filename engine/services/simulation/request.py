@@ -33,7 +33,7 @@ Kind = Literal["sharded", "forms", "recsim", "shards"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BOTH = "both"
-"""Text that stands for all variants."""
+"""Value that selects all variants."""
 
 
 def _count(default: int | None, help: str, *, words: str = "", least: int = 1) -> Any:

@@ -76,7 +76,7 @@ class KnownTokens:
         return Around(before, after + prompt.reply, frame(prompt, self))
 
     async def learn_log(self, texts: Sequence[str]) -> None:
-        """Asks for the tokens of the pieces of a log and of what stands where one was shortened."""
+        """Asks the endpoint for the tokens of the pieces of a log and of the mark for omitted text."""
         await self.learn([*texts, GAP])
 
     async def opening(self) -> list[int]:

@@ -147,7 +147,8 @@ class _Question:
 
     @property
     def _at_once(self) -> bool:
-        """Whether one request tells of all boundaries: the endpoint reads prompts, and nothing stands after the log."""
+        """Whether one request scores all boundaries: the endpoint returns prompt probabilities, and no text follows the
+        log."""
         can, one_token = self._reader.can, len(self._end.ids) == 1
         return can.echo and can.ids and one_token and not self._message and not self._around.tail
 

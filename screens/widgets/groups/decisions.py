@@ -41,7 +41,7 @@ def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
 
 
 def decision_text(decision: GoalDecision) -> str:
-    """What a decision did, `merged “A” and “B” into “C”`; where it stands for several, what all of them did."""
+    """Returns what a decision did, `merged “A” and “B” into “C”`; if it is shown for a whole act, what the act did."""
     if decision.count > 1 and decision.transferred:
         return f"took over {decision.count:,} decisions from an earlier clustering"
     if decision.count > 1 and decision.kind in BULK:
