@@ -39,7 +39,8 @@ class DecideStage:
 
     `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
     unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.settling`). `llm`
-    merges or refuses the most similar pair as the model answers, until every pair was refused or is below the least similarity.
+    merges or refuses the most similar pair as the model answers, until every pair was refused or is below the least
+    similarity.
 
     Attributes:
         merged, refused: Number of pairs merged and refused.
