@@ -174,9 +174,7 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
             yield Choices(
                 *[Option(self._line(nth)) for nth in range(len(self._choices))], markup=False
             )
-            yield Static(
-                hint_line(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels"))
-            )
+            yield Static(hint_line(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels")))
 
     def _line(self, nth: int) -> Content:
         value, name = self._choices[nth]
