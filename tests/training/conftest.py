@@ -1,4 +1,4 @@
-"""Tests that need the libraries of `pip install conversation-workbench[train]` are left out where they are absent."""
+"""Skips tests whose libraries, `pip install conversation-workbench[train]`, are not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The curves that a run is validated by."""
+"""The curves by which a training run is validated."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ class TestCurve:
     ],
 )
 def test_value(point: Point, value: float) -> None:
-    """The normalised value is the share of the end among the two answers, however improbable both are."""
+    """The normalised value is the end's share of both probabilities, however small these are."""
     assert point.value == pytest.approx(value)

@@ -1,4 +1,4 @@
-"""What a run says of how far it is and how long it takes."""
+"""The progress events of a training run, with the time left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ HELD_OUT, HELD_OUT_TOKENS = 4, 300
 
 
 class Run:
-    """A run of twenty steps over one epoch, validated after every eight and at the end; the clock stands still."""
+    """A run of twenty steps over one epoch, validated after every eight and at the end, with a clock that the test
+    moves.
+    """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.stopping = 100.0, False
@@ -51,20 +53,20 @@ class Run:
         self._writer.trainer = cast(AdapterTrainer, trainer)
 
     def step(self, number: int) -> Event:
-        """A step and what was told of it."""
+        """Makes a step; returns its event."""
         self._state.global_step = number
         logs = {"loss": 0.5, "learning_rate": 1e-4}
         self._writer.on_log(self._args, self._state, None, logs=logs)
         return self._last()
 
     def reads(self, done: int, seconds: float) -> Event:
-        """A conversation of the validation, read after so many seconds more, and what was told last."""
+        """Validates one conversation in this many seconds; returns the newest event."""
         self.now += seconds
         self._writer.validating(done)
         return self._last()
 
     def validated(self) -> None:
-        """The end of a validation."""
+        """Ends a validation."""
         metrics: dict[str, Any] = {"loss": 0.5, "auroc": None, "f1": None, "pairs": 0, BEST: 8}
         self._writer.on_evaluate(self._args, self._state, None, metrics=metrics)
 
@@ -74,7 +76,7 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run that said nothing yet."""
+    """A run without events."""
     return Run(tmp_path, monkeypatch)
 
 
@@ -89,17 +91,19 @@ GUESS = HELD_OUT_TOKENS / (VALIDATION_SPEEDUP * SPEED)
 
 class TestTimeLeft:
     def test_before_the_first_validation(self, run: Run) -> None:
-        """Those to come are counted by the speed of training: after steps 8, 16 and 20 of twenty."""
+        """Before the first validation its time is estimated from the speed of training: after steps 8, 16 and 20 of
+        twenty.
+        """
         assert run.step(1)["seconds_left"] == pytest.approx(a_step(1) + 3 * GUESS)
 
     def test_before_a_validation_of_this_step(self, run: Run) -> None:
-        """After step 8 its own validation is still to come; after step 20 nothing else is."""
+        """After step 8 its own validation is part of the time left; after step 20 it is all of it."""
         assert run.step(8)["seconds_left"] == pytest.approx(a_step(8) + 3 * GUESS)
         assert run.step(9)["seconds_left"] == pytest.approx(a_step(9) + 2 * GUESS)
         assert run.step(20)["seconds_left"] == pytest.approx(GUESS)
 
     def test_while_validating(self, run: Run) -> None:
-        """Half of it read in six seconds leaves six, and what is to come takes as long as this one."""
+        """A validation that is half done after six seconds has six left, and later ones are estimated as long as it."""
         run.step(8)
         first = run.reads(1, 0.0)
         assert (first["event"], first["done"], first["of"]) == ("validating", 1, HELD_OUT)
@@ -112,7 +116,7 @@ class TestTimeLeft:
         assert run.step(9)["seconds_left"] == pytest.approx(a_step(9) + 2 * 9.0)
 
     def test_stopping(self, run: Run) -> None:
-        """A run that was asked to stop has one validation before it, and no more steps."""
+        """A run with a stop request has one validation left, and no more steps."""
         run.stopping = True
         assert run.step(5)["seconds_left"] == pytest.approx(GUESS)
         run.reads(1, 0.0)
@@ -120,7 +124,7 @@ class TestTimeLeft:
 
 
 def test_not_more_often_than_one_reads(run: Run) -> None:
-    """A fast validation says once how far it is, not after every conversation."""
+    """A fast validation sends one progress event, not one for every conversation."""
     run.step(8)
     told = run.reads(1, 0.0)
     assert run.reads(2, 0.1) == told

@@ -1,4 +1,4 @@
-"""What a run learns to predict from a log, by recipe."""
+"""The targets that a run learns from a log, by recipe."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ END = 2
 
 
 class Letters:
-    """One token a character; the end token is no character of a text."""
+    """A tokeniser with one token a character; the end token is no character of a text."""
 
     end_token = END
     stop_tokens = frozenset([END])
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Code points, moved away from the end token."""
+        """Code points, with numbers other than the end token's."""
         return [ord(letter) + 10 for letter in text]
 
     def token_bytes(self, token: int) -> bytes:
@@ -32,7 +32,7 @@ class Letters:
         return chr(token - 10).encode()
 
     def render_chat(self, messages: object) -> str:
-        """No chat here."""
+        """Raises: there is no chat here."""
         raise NotImplementedError
 
 
@@ -49,24 +49,26 @@ def taught(one: Example) -> str:
 
 class TestRecipes:
     def test_boundary(self) -> None:
-        """Every boundary is a target: the next step's opening where the log goes on, the end tag where it ends."""
+        """Recipe `boundary`: the target at each boundary is the opening of the next step, at the end the end tag."""
         assert taught(make_example(Letters(), log(3), "boundary", 4000)) == 2 * "\n\nTURN" + "■"
 
     def test_paper(self) -> None:
-        """The last answer and the end tag."""
+        """Recipe `paper`: the targets are the last answer and the end tag."""
         made = log(2)
 
         assert taught(make_example(Letters(), made, "paper", 4000)) == made.texts[-1] + "■"
 
     def test_no_end_tag(self) -> None:
-        """The last answer alone."""
+        """Recipe `no-end-tag`: the target is the last answer."""
         made = log(2)
 
         assert taught(make_example(Letters(), made, "no-end-tag", 4000)) == made.texts[-1]
 
     @given(st.integers(1, 12))
     def test_balanced(self, turns: int) -> None:
-        """The end weighs as much as one token of all headers together; without balance each target weighs the same."""
+        """With balance the end tag weighs as much as one token of all headers together; without it all targets weigh
+        the same.
+        """
         made = make_example(Letters(), log(turns), "boundary", 9000, balance=True)
         *headers, end = made.weights
         opening = len("\n\nTURN")
@@ -79,7 +81,7 @@ class TestRecipes:
 
     @given(st.integers(1, 12), st.floats(0.01, 1), st.booleans())
     def test_words(self, turns: int, words: float, balance: bool) -> None:
-        """Beside each opening the words after it are learned, at their weight; nothing else changes."""
+        """With a weight for words, the words after each opening are targets of that weight; nothing else changes."""
         item = log(turns)
         made = make_example(Letters(), item, "boundary", 9000, balance=balance, words=words)
         bare = make_example(Letters(), item, "boundary", 9000, balance=balance)
@@ -102,11 +104,11 @@ class TestRecipes:
 
     @pytest.mark.parametrize("recipe", ["paper", "no-end-tag"])
     def test_nothing_to_balance(self, recipe: Recipe) -> None:
-        """The other recipes weigh all targets the same."""
+        """In the other recipes all targets weigh the same."""
         assert set(make_example(Letters(), log(3), recipe, 4000, balance=True).weights) == {1.0}
 
     def test_what_follows_the_last_boundary_is_not_read(self) -> None:
-        """A last word of the user is no answer, so the log ends before it."""
+        """A last user message is no answer, so the log ends before it."""
         made = log(2)
         longer = LogItem((*made.texts, "\n\nTURN 3, STEP 5, user chat:\nbye"), made.boundaries, 0)
         recipes: tuple[Recipe, ...] = ("boundary", "paper", "no-end-tag")
@@ -118,7 +120,7 @@ class TestRecipes:
 
     @given(st.integers(2, 30), st.integers(150, 900))
     def test_a_long_log_keeps_its_end(self, turns: int, limit: int) -> None:
-        """However little fits, the end tag is taught after the last words, and the rest is what came at boundaries."""
+        """A log over the limit keeps its last words and the end tag, and otherwise as much as fits up to a boundary."""
         made = log(turns)
         one = make_example(Letters(), made, "boundary", limit)
         text = "".join("■" if token == END else chr(token - 10) for token in one.tokens)
@@ -130,12 +132,12 @@ class TestRecipes:
 
 class TestChecks:
     def test_no_conversations(self) -> None:
-        """Nothing to train on is said at once."""
+        """An empty file is an error at once."""
         with pytest.raises(DataError, match="no conversations"):
             make_examples(Letters(), [], "boundary", 4000)
 
     def test_no_room(self) -> None:
-        """A limit in which no log can stand is refused."""
+        """A limit that holds no log is refused."""
         with pytest.raises(DataError, match="too few"):
             make_examples(Letters(), [Log("a", log(2))], "boundary", 20)
 
@@ -150,7 +152,7 @@ class TestChecks:
         ],
     )
     def test_a_line_that_is_no_conversation_is_named(self, tmp_path: Path, line: str) -> None:
-        """The error says which line of which file."""
+        """The error names file and line of an invalid conversation."""
         path = tmp_path / "train.jsonl"
         path.write_text(json.dumps(item(1, 2)) + "\n" + line + "\n")
 

@@ -1,4 +1,4 @@
-"""An adapter as PEFT writes it and as llama.cpp reads it."""
+"""An adapter as PEFT writes it, converted for llama.cpp."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOKENS = [1, *(3 + byte for byte in b"TURN 3, STEP 5, assistant (tool) chat:\nIt
 
 
 def by_llama(path: Path, adapter: Path | None) -> Logits:
-    """Next-token probabilities after each token, with an adapter or without."""
+    """Next-token probabilities of llama.cpp after each token, with an adapter or without."""
     model = LlamaModel(path, LoadOptions(context=256, batch=128), lambda: False)
     model.use_adapter(adapter)
     rows = model.decode([Span(TOKENS, 0, (0,), tuple(range(len(TOKENS))))])
@@ -37,7 +37,7 @@ def by_llama(path: Path, adapter: Path | None) -> Logits:
 
 
 def by_torch(model: Any) -> Logits:
-    """The same from `transformers`."""
+    """The same probabilities of `transformers`."""
     with torch.no_grad():
         logits = model(torch.tensor([TOKENS])).logits[0]
     return cast(Logits, torch.softmax(logits.float(), -1).numpy())
@@ -45,7 +45,7 @@ def by_torch(model: Any) -> Logits:
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path, Path]:
-    """Model, GGUF file and folder of an adapter, of the architecture of llama."""
+    """Model, GGUF file and adapter folder, of the architecture of llama."""
     folder = tmp_path_factory.mktemp("llama")
     model = tiny_model("llama")
     base = write_gguf(model, folder / "base.gguf")
@@ -56,7 +56,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path, Path]:
 class TestArchitectures:
     @pytest.mark.parametrize("model_type", ARCHITECTURES)
     def test_says_the_same(self, model_type: str, tmp_path: Path) -> None:
-        """Base and adapter give in llama.cpp what they give in PEFT, and the adapter changes much."""
+        """Base and adapter have the same probabilities in llama.cpp and in PEFT, and the adapter changes them much."""
         model = tiny_model(model_type)
         path = write_gguf(model, tmp_path / "base.gguf")
         plain = by_torch(model)
@@ -71,7 +71,9 @@ class TestArchitectures:
 
     @pytest.mark.parametrize("model_type", ARCHITECTURES)
     def test_fingerprint_is_that_of_the_file(self, model_type: str, tmp_path: Path) -> None:
-        """Model, model with adapter, model in BF16 and GGUF file have one fingerprint; other weights another."""
+        """Model, model with adapter, model in BF16 and GGUF file have the same fingerprint; other weights have
+        another.
+        """
         model = tiny_model(model_type)
         path = write_gguf(model, tmp_path / "base.gguf")
         wanted = base_fingerprint(read_gguf(path))
@@ -81,7 +83,7 @@ class TestArchitectures:
         assert fingerprint_of(tiny_model(model_type, seed=8)) != wanted
 
     def test_others_are_refused(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
-        """An architecture whose rules are not known is refused by name, with those that are."""
+        """An unknown architecture is refused by name, with the list of known ones."""
         config: Any = SimpleNamespace(**{**vars(llama[0].config), "model_type": "gemma3"})
         with pytest.raises(ModelError, match=r"'gemma3'.*qwen3"):
             convert(llama[2], config, tmp_path / "a.gguf", AdapterOrigin())
@@ -90,7 +92,7 @@ class TestArchitectures:
 
 class TestWidth:
     def test_half_the_bytes(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
-        """F16 is the default, takes half the bytes, and says nearly the same."""
+        """F16, the default, takes half the bytes of F32 and has nearly the same probabilities."""
         model, base, folder = llama
         wide, narrow = tmp_path / "wide.gguf", tmp_path / "narrow.gguf"
         convert(folder, model.config, wide, AdapterOrigin(), "f32")
@@ -100,7 +102,7 @@ class TestWidth:
         assert np.abs(by_llama(base, wide) - by_llama(base, narrow)).max() < 2e-3
 
     def test_too_large_for_it(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
-        """A number that F16 cannot hold is refused instead of written as infinity."""
+        """A number that F16 cannot hold is refused."""
         folder = changed(
             llama[2], tmp_path, tensors=lambda found: [t.mul_(1e6) for t in found.values()]
         )
@@ -110,7 +112,7 @@ class TestWidth:
 
 class TestOrigin:
     def test_is_read_back(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
-        """The file says what it was made from."""
+        """The file names what it was made from."""
         origin = AdapterOrigin("n1:abc", "smol", "sha256:1", "boundary", 2)
         convert(llama[2], llama[0].config, tmp_path / "a.gguf", origin)
         assert AdapterOrigin.of(read_gguf(tmp_path / "a.gguf")) == origin
@@ -118,7 +120,7 @@ class TestOrigin:
     def test_another_base_of_the_same_shape(
         self, llama: tuple[Any, Path, Path], tmp_path: Path
     ) -> None:
-        """By its fingerprint an adapter is refused for weights that its matrices would fit, by name of both."""
+        """An adapter is refused by its fingerprint for other weights of the same shapes, with the names of both."""
         model, base, folder = llama
         other = write_gguf(tiny_model("llama", seed=9), tmp_path / "other.gguf")
         origin = AdapterOrigin(fingerprint_of(model), "tiny")
@@ -137,7 +139,7 @@ def changed(
     tensors: Callable[[dict[str, Any]], object] = lambda _: None,
     **said: object,
 ) -> Path:
-    """A copy of an adapter in which something else is said, or held."""
+    """A copy of an adapter with other settings or matrices."""
     target = folder / "changed"
     target.mkdir()
     config = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
@@ -149,7 +151,7 @@ def changed(
 
 
 def renamed(old: str, new: str) -> Callable[[dict[str, Any]], None]:
-    """Gives one matrix of an adapter another name."""
+    """Renames one matrix of an adapter."""
 
     def rename(found: dict[str, Any]) -> None:
         name = next(one for one in found if old in one)
@@ -189,7 +191,7 @@ class TestRefusals:
     def test_what_llama_cannot_apply(
         self, llama: tuple[Any, Path, Path], tmp_path: Path, what: str
     ) -> None:
-        """What would say something else in llama.cpp is refused with its name, and no file is left."""
+        """An adapter that llama.cpp would apply differently is refused with the reason, and no file is left."""
         said, change = REFUSED[what]
         folder = changed(llama[2], tmp_path, **change)
         with pytest.raises(ModelError, match=said):
@@ -197,7 +199,9 @@ class TestRefusals:
         assert [path.name for path in tmp_path.iterdir()] == ["changed"]
 
     def test_root_of_the_rank(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
-        """An adapter scaled by the root of its rank says in llama.cpp what it says in PEFT: its alpha is rewritten."""
+        """An adapter scaled by the root of its rank has the same probabilities in llama.cpp as in PEFT: its alpha is
+        rewritten.
+        """
         folder = changed(llama[2], tmp_path, use_rslora=True)
         convert(folder, llama[0].config, tmp_path / "a.gguf", AdapterOrigin())
         alpha = read_gguf(tmp_path / "a.gguf").values["adapter.lora.alpha"]

@@ -1,4 +1,4 @@
-"""The loss of a step, beside one that is computed the long way."""
+"""The loss of a step, compared with a plain computation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = [
 
 
 def trainer_with(folder: Path, budget: int) -> AdapterTrainer:
-    """On a tiny model with an adapter that changes something, and microbatches of so many tokens."""
+    """A trainer of a tiny model with an adapter, with microbatches of this many tokens."""
     hub, _ = tiny_base(folder)
     config = TrainConfig(base=str(hub), precision="f32", batch=2)
     model, _ = load_base(config)
@@ -47,7 +47,7 @@ def step() -> dict[str, torch.Tensor]:
 
 
 def by_hand(model: Any) -> float:
-    """Each row for itself, without padding, all positions projected; weighted -log p over all targets."""
+    """Each row by itself, without padding, with logits at all positions; weighted -log p over all targets."""
     total = 0.0
     for row in ROWS:
         with torch.no_grad():
@@ -58,7 +58,7 @@ def by_hand(model: Any) -> float:
 
 
 def test_padding_and_other_rows_change_nothing(tmp_path: Path) -> None:
-    """Rows of different lengths in one batch give the weighted mean over their labels, as each gives alone."""
+    """Rows of different lengths in one batch have the weighted mean over their labels, as each row by itself."""
     trainer = trainer_with(tmp_path, 1024)
     inputs = step()
     assert inputs["input_ids"].shape == (2, 64)
@@ -70,7 +70,7 @@ def test_padding_and_other_rows_change_nothing(tmp_path: Path) -> None:
 def test_a_step_in_microbatches(
     budget: int, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step has the loss of all its rows, however it is split; its tokens are counted once."""
+    """The loss of a step does not depend on its microbatches; its tokens are counted once."""
     trainer = trainer_with(tmp_path, budget)
     expected = by_hand(trainer.model)
     labels = torch.tensor(sum(len(row.targets) for row in ROWS))
@@ -90,7 +90,7 @@ def test_a_step_in_microbatches(
 
 
 def test_microbatches_have_the_same_gradients(tmp_path: Path) -> None:
-    """The gradients of a step are the same whether its rows are read together or each for itself."""
+    """The gradients of a step are the same whether its rows are in one microbatch or each in its own."""
     gradients: list[list[torch.Tensor]] = []
     for budget in (1024, 1):
         trainer = trainer_with(tmp_path / str(budget), budget)

@@ -1,4 +1,4 @@
-"""Adapters added to the weights."""
+"""Merging an adapter into the weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestMerged:
     def test_it_reads_as_the_adapter_beside_the_weights(
         self, pair: tuple[Path, Path], tmp_path: Path
     ) -> None:
-        """In F32 both give the same probabilities, which are not those of the bare base."""
+        """In F32 merged weights have the probabilities of base and adapter, which differ from the base's."""
         base, adapter = pair
         process = ModelProcess(tmp_path / "model.log")
         merged = tmp_path / "cache" / "merged.gguf"
@@ -61,7 +61,7 @@ class TestMerged:
         assert (tmp_path / "out.gguf").read_bytes() != before
 
     def test_few_copies_are_kept(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
-        """Those used last stay; no half-written file is left."""
+        """The copies used last are kept; no incomplete file is left."""
         folder = tmp_path / "cache"
         for number in range(KEPT + 2):
             merge(*pair, folder / f"{number}.gguf")
@@ -71,7 +71,7 @@ class TestMerged:
         ]
 
     def test_another_base_is_refused(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
-        """An adapter is never added to weights it was not made for."""
+        """An adapter for other weights is refused."""
         other = write_gguf(tiny_model("llama", seed=8), tmp_path / "other.gguf")
 
         with pytest.raises(ModelFileError, match="is not an adapter for"):

@@ -1,4 +1,4 @@
-"""What an adapter says in PEFT and in llama.cpp, compared as at the end of a run."""
+"""The parity check at the end of a run: an adapter in PEFT and in llama.cpp."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOGS = (
 
 
 def run_in(folder: Path, copies: int = 1) -> RunDirectory:
-    """A run directory with logs that were held out."""
+    """A run directory with held-out logs."""
     lines = [
         json.dumps({"id": str(at), "texts": texts, "boundaries": [1, 3], "kept": 0})
         for at, texts in enumerate(LOGS * copies)
@@ -51,7 +51,7 @@ def run_in(folder: Path, copies: int = 1) -> RunDirectory:
 class TestTiny:
     @pytest.fixture
     def run(self, tmp_path: Path) -> RunDirectory:
-        """A run on a tiny model, which has just ended; the base is `base.gguf`."""
+        """A run on a tiny model that has just ended; the base is `base.gguf`."""
         run = run_in(tmp_path, copies=5)
         model = tiny_model("llama")
         write_gguf(model, tmp_path / "base.gguf")
@@ -63,8 +63,9 @@ class TestTiny:
         return TrainConfig(base=str(run.path / "base.gguf"))
 
     def test_says_the_same(self, run: RunDirectory) -> None:
-        """The likeliest token is the same everywhere, up to the bound on tokens, and nothing is left behind, nor what a
-        process left that was killed."""
+        """The most probable token is the same everywhere, up to the bound on tokens; no temporary file is left, nor one
+        of a killed process.
+        """
         before = set(run.path.iterdir())
         (run.path / "parity-killed").mkdir()
         (run.path / "parity-killed" / "f32.gguf").write_bytes(b"GGUF")
@@ -75,7 +76,7 @@ class TestTiny:
         assert {path.name for path in set(run.path.iterdir()) - before} == {"parity.log"}
 
     def test_tokens_that_differ(self, run: RunDirectory) -> None:
-        """Where the tokenizers split text differently, as those of the tiny model do, the check does not pass."""
+        """Where the tokenizers split text differently, as those of the tiny model do, the check fails."""
         found = check_parity(run, self.config(run))
         assert not found.same_tokens
         assert (found.passed, "other tokens" in found.failing) == (False, True)
@@ -83,7 +84,7 @@ class TestTiny:
 
     @pytest.mark.parametrize("factor", [0.0, 0.5, -1.0])
     def test_applied_wrongly(self, run: RunDirectory, factor: float) -> None:
-        """An adapter that llama.cpp applies at another strength, or not at all, does not pass."""
+        """An adapter that llama.cpp applies with another strength, or not at all, fails."""
         config = tiny_model("llama").config
         weights = run.adapter / "adapter_model.safetensors"
         kept = weights.read_bytes()
@@ -95,7 +96,7 @@ class TestTiny:
         assert "most probable token" in found.failing or "differ by up to" in found.failing
 
     def test_changes_nothing(self, run: RunDirectory) -> None:
-        """An adapter that changes nothing does not pass, though both sides agree on it."""
+        """An adapter that changes nothing fails, though both sides agree on it."""
         scale_b(run.adapter, 0.0)
         convert(run.adapter, tiny_model("llama").config, run.adapter_gguf, AdapterOrigin())
         found = check_parity(run, self.config(run))
@@ -103,12 +104,12 @@ class TestTiny:
         assert replace(found, same_tokens=True).failing == "the adapter changes nothing"
 
     def test_no_file_of_the_base(self, run: RunDirectory) -> None:
-        """A base that is a folder, with no GGUF file named beside it, cannot be compared, and that is said."""
+        """For a base folder without a GGUF file there is no comparison, and the result says so."""
         with pytest.raises(ParitySkipped, match="no GGUF file"):
             check_parity(run, TrainConfig(base=str(run.path)))
 
     def test_base_that_one_side_cannot_read(self, run: RunDirectory) -> None:
-        """A GGUF file of an architecture that `transformers` does not read is named as the reason."""
+        """A GGUF file of an architecture that `transformers` cannot read is named as the reason."""
         model = tiny_model("smollm3")
         base = write_gguf(model, run.path / "smollm3.gguf")
         with_adapter(model, run.adapter)
@@ -118,7 +119,7 @@ class TestTiny:
 
 
 def scale_b(adapter: Path, factor: float) -> None:
-    """Makes an adapter stronger or weaker, where it lies."""
+    """Multiplies the B matrices of an adapter in place."""
     from safetensors.torch import load_file, save_file
 
     path = adapter / "adapter_model.safetensors"
@@ -127,8 +128,9 @@ def scale_b(adapter: Path, factor: float) -> None:
 
 
 def test_default_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An adapter of the default model passes, made for it by its fingerprint: the same tokens, the same likeliest ones,
-    and differences a hundred times smaller than what the adapter changes."""
+    """An adapter of the default model passes: same fingerprint, same tokens, same most probable ones, and differences a
+    hundred times smaller than what the adapter changes.
+    """
     # `transformers` parses the header of the base six times: for settings, tokens and weights, in both loads.
     monkeypatch.setattr(gguf, "GGUFReader", functools.cache(gguf.GGUFReader))
     base = embedded_model()

@@ -1,4 +1,4 @@
-"""Whole runs of `python -m training` on a tiny base: what they leave, and that they can be broken off anywhere."""
+"""Whole runs of `python -m training` on a tiny base: what they leave, and that they can be interrupted anywhere."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from training.loop import last_checkpoint
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """A run that nothing disturbed."""
+    """An uninterrupted run."""
     run = tiny_run(tmp_path_factory.mktemp("whole") / "run")
     assert launched(run).wait() == 0, run.log.read_text()
     return run
 
 
 def figures(run: RunDirectory, kind: str, *names: str) -> dict[int, list[Any]]:
-    """What the events of a kind say of each step; of a step that was done twice what was said last."""
+    """The figures of one kind of event by step; for a repeated step those of the last."""
     return {one["step"]: [one[name] for name in names] for one in events(run, kind)}
 
 
 def same_outcome(run: RunDirectory, whole: RunDirectory) -> None:
-    """The adapter bit for bit, and every loss and validation."""
+    """Asserts that the adapters are equal bit for bit, and every loss and validation."""
     weights = "adapter_model.safetensors"
     assert (run.adapter / weights).read_bytes() == (whole.adapter / weights).read_bytes()
     for kind, names in (("step", ("loss", "learning_rate")), ("valid", ("loss", "auroc", "best"))):
@@ -39,7 +39,7 @@ def same_outcome(run: RunDirectory, whole: RunDirectory) -> None:
 
 class TestWhole:
     def test_every_step_validation_and_checkpoint_is_told(self, whole: RunDirectory) -> None:
-        """Steps come in order, with a validation and a checkpoint after every second."""
+        """There are events for each step in order, with a validation and a checkpoint after every second."""
         every_second = [2, 4, 6]
 
         assert [one["step"] for one in events(whole, "step")] == list(range(1, STEPS + 1))
@@ -48,7 +48,7 @@ class TestWhole:
         assert state_of(read_events(whole.events)[0], is_running(whole)) == "finished"
 
     def test_labels_are_counted_before_training(self, whole: RunDirectory) -> None:
-        """One end tag for each conversation; the other labels are beginnings of next steps."""
+        """The labels are one end tag for each conversation, and openings of next steps."""
         started = events(whole, "started")[0]
 
         assert (started["examples"], started["end_labels"], started["steps"]) == (12, 12, STEPS)
@@ -61,7 +61,7 @@ class TestWhole:
         assert losses[-1] < losses[0]
 
     def test_the_adapter_says_the_same_in_llama_cpp(self, whole: RunDirectory) -> None:
-        """The parity of the GGUF adapter is checked at the end and stands on the card."""
+        """The parity of the GGUF adapter is checked at the end and written on the card."""
         parity = events(whole, "parity")[0]
         card = json.loads(whole.card.read_text())
 
@@ -70,7 +70,7 @@ class TestWhole:
         assert card["recipe"] == "boundary"
 
     def test_the_card_has_the_figures_of_the_best(self, whole: RunDirectory) -> None:
-        """Those of the validation whose weights the adapter has, and no path of this machine."""
+        """The card has the figures of the validation whose weights the adapter has, and no path of this machine."""
         card = json.loads(whole.card.read_text())
         best = next(one for one in events(whole, "valid") if one["step"] == card["best_step"])
 
@@ -82,13 +82,13 @@ class TestWhole:
         assert str(whole.path) not in whole.card.read_text()
 
     def test_samples_are_told_before_and_after(self, whole: RunDirectory) -> None:
-        """Each sampled log is shown at a boundary where it goes on and at its end, before and after training."""
+        """There are samples at a continued boundary and at the end of each sampled log, before and after training."""
         samples = [(one["step"], one["ends"]) for one in events(whole, "sample")]
 
         assert samples == 3 * [(0, False), (0, True)] + 3 * [(STEPS, False), (STEPS, True)]
 
     def test_the_best_and_the_last_two_are_kept(self, whole: RunDirectory) -> None:
-        """No more than three checkpoints stay, the best among them."""
+        """At most three checkpoints stay, the best among them."""
         best = events(whole, "done")[0]["best_step"]
         kept = sorted(path.name for path in whole.checkpoints.iterdir())
 
@@ -98,7 +98,7 @@ class TestWhole:
 
 class TestSeveralProcesses:
     def test_two_take_the_same_steps(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """Two processes that share each step tell the same losses, once, and the adapter is used alike."""
+        """Two processes that share each step have the same losses, reported once, and the same adapter."""
         run = tiny_run(tmp_path / "run")
         port = str(_free_port())
         launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port)
@@ -114,7 +114,7 @@ class TestSeveralProcesses:
 
 class TestBrokenOff:
     def test_killed_after_a_checkpoint(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """A run that was killed and started again ends as one that was not."""
+        """A run that was killed and started again ends as an uninterrupted one."""
         run = tiny_run(tmp_path / "run")
         process = start(run)
         _wait_for(run, "step", 3)
@@ -128,7 +128,7 @@ class TestBrokenOff:
         same_outcome(run, whole)
 
     def test_half_a_checkpoint_is_passed_over(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """What a kill in the midst of writing left is removed, and the one before is resumed."""
+        """An incomplete checkpoint is removed, and the one before is resumed."""
         run = tiny_run(tmp_path / "run")
         process = start(run)
         _wait_for(run, "checkpoint", 4)
@@ -143,7 +143,7 @@ class TestBrokenOff:
         same_outcome(run, whole)
 
     def test_stopped_and_resumed(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """A STOP file ends a run after its step with an adapter; started again it goes on to the end."""
+        """A STOP file ends a run after its step with an adapter; started again it completes."""
         run = tiny_run(tmp_path / "run")
         process = start(run)
         _wait_for(run, "step", 2)
@@ -162,7 +162,7 @@ class TestBrokenOff:
         assert steps == figures(whole, "step", "loss")
 
     def test_moved_and_resumed(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """A run whose folder was moved between two processes still ends with the weights of its best validation."""
+        """A run whose folder was moved in between still ends with the weights of its best validation."""
         run = tiny_run(tmp_path / "run")
         process = start(run)
         _wait_for(run, "checkpoint", 2)
@@ -181,7 +181,7 @@ class TestBrokenOff:
         same_outcome(run, whole)
 
     def test_terminated(self, tmp_path: Path) -> None:
-        """SIGTERM ends a run soon and leaves it to be resumed."""
+        """SIGTERM ends a run soon, and the run can be resumed."""
         run = tiny_run(tmp_path / "run", epochs=50.0)
         process = start(run)
         _wait_for(run, "step", 2)
@@ -193,7 +193,7 @@ class TestBrokenOff:
 
 class TestRefused:
     def test_a_conversation_on_both_sides(self, tmp_path: Path) -> None:
-        """What is validated must not have been trained on."""
+        """A conversation in both training and validation data is an error."""
         run = tiny_run(tmp_path / "run")
         run.valid.write_bytes(run.train.read_bytes())
 
@@ -201,7 +201,7 @@ class TestRefused:
         assert "are in train.jsonl and in valid.jsonl" in events(run, "error")[0]["message"]
 
     def test_a_config_with_an_unknown_field(self, tmp_path: Path) -> None:
-        """A field that nobody reads is an error, not silently passed over."""
+        """An unknown field of the config is an error."""
         run = tiny_run(tmp_path / "run")
         run.config.write_text(run.config.read_text().replace('"rank"', '"ranks"'))
 

@@ -1,4 +1,4 @@
-"""Which validation is the best."""
+"""The choice of the best validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAIRS = 100
 
 
 def validations(*figures: tuple[float, float]) -> list[Validation]:
-    """AUROC and F1 of each, over a hundred pairs."""
+    """Validations with these AUROC and F1, over a hundred pairs."""
     return [Validation(1.0, auroc, f1, PAIRS) for auroc, f1 in figures]
 
 
@@ -39,18 +39,18 @@ def validations(*figures: tuple[float, float]) -> list[Validation]:
     ],
 )  # fmt: skip
 def test_auroc_and_then_f1(figures: Sequence[tuple[float, float]], best: int) -> None:
-    """AUROC decides where it can be told apart, F1 where not."""
+    """AUROC decides where the difference exceeds its standard error, otherwise F1."""
     assert best_validation(validations(*figures)) == best
 
 
 def test_nothing_to_cut() -> None:
-    """Without pairs the first stays: nothing says that another is better."""
+    """Without pairs the first validation stays the best."""
     assert best_validation([Validation(1.0, None, None, 0)] * 3) == 0
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6))
 def test_never_told_from_the_highest(figures: list[tuple[float, float]]) -> None:
-    """Whatever comes in whatever order, the AUROC that is kept lies within a standard error of the highest."""
+    """In any order of validations, the AUROC of the chosen one is within a standard error of the highest."""
     highest = max(auroc for auroc, _ in figures)
     kept = figures[best_validation(validations(*figures))][0]
     assert highest - kept <= auroc_error(kept, PAIRS, PAIRS)

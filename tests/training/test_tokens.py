@@ -1,4 +1,4 @@
-"""Training and scoring split text into the same tokens."""
+"""Training and scoring tokenise text alike."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> HubTokenizer:
-    """That of a run on the default model."""
+    """The tokenizer of a run on the default model."""
     return load_tokenizer(TrainConfig(base=str(embedded_model())))
 
 
 def test_hard_texts(process: ModelProcess, tokenizer: HubTokenizer) -> None:
-    """What splitting by words and by digits can disagree on."""
+    """Texts on which splitting by words and digits could differ have the same tokens."""
     assert [tokenizer.tokenize(text) for text in HARD] == process.tokenize(HARD)
 
 
 def test_conversations(process: ModelProcess, tokenizer: HubTokenizer) -> None:
-    """Whole messages with tool calls, code and tables."""
+    """Whole messages with tool calls, code and tables have the same tokens."""
     texts = [one.seen for talk in sample_conversations(36) for one in talk.messages]
     assert [tokenizer.tokenize(text) for text in texts] == process.tokenize(texts)
 
@@ -65,5 +65,5 @@ CHARACTERS = st.one_of(
 )
 @given(st.lists(st.text(CHARACTERS, max_size=40), min_size=1, max_size=30))
 def test_any_text(process: ModelProcess, tokenizer: HubTokenizer, texts: list[str]) -> None:
-    """Any text at all."""
+    """Any text has the same tokens."""
     assert [tokenizer.tokenize(text) for text in texts] == process.tokenize(texts)

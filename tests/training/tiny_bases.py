@@ -1,4 +1,4 @@
-"""Tiny models with random weights, each as `transformers` has it and as a GGUF file of the same weights in F32."""
+"""Tiny models with random weights, each for `transformers` and as a GGUF file of the same weights in F32."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WHOLE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_h
 
 
 def tiny_model(model_type: str, seed: int = 7) -> Any:
-    """A model whose norms are not all ones, so that they are told apart."""
+    """A model whose norms are not all ones, so that fingerprints differ."""
     config = AutoConfig.for_model(
         model_type,
         vocab_size=VOCABULARY,
@@ -75,7 +75,7 @@ def with_adapter(model: Any, folder: Path, seed: int = 1, strength: float = 0.1)
 
 
 def write_gguf(model: Any, path: Path) -> Path:
-    """The weights of a tiny model as llama.cpp has them."""
+    """Writes the weights of a tiny model for llama.cpp."""
     arch = ARCHITECTURES[model.config.model_type]
     writer = gguf.GGUFWriter(path, arch)
     writer.add_file_type(0)
@@ -119,7 +119,7 @@ def write_gguf(model: Any, path: Path) -> Path:
 
 
 def interleaved(values: NDArray[Any], heads: int) -> NDArray[Any]:
-    """Rows (head, half, place) in the order (head, place, half)."""
+    """Rows in the order (head, half, place), reordered to (head, place, half)."""
     size = len(values) // heads
     order = [
         head * size + half * size // 2 + place

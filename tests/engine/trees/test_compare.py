@@ -130,8 +130,8 @@ class TestSides:
     @settings(deadline=None, max_examples=60)
     @given(SEEDS, ALPHAS)
     def test_a_tree_beside_itself(self, seed: int, alpha: float) -> None:
-        """Between a tree and itself the distance is 0, every leaf is shared, and each node has its own probability or
-        more.
+        """Between a tree and itself the lower bound of the distance is 0, every leaf is shared, and each node has its
+        own probability or more.
         """
         tree, same = grown(seed, alpha), grown(seed, alpha)
         found = compare(tree, same)

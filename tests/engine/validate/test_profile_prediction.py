@@ -88,7 +88,7 @@ class TestQuestions:
         assert questions_for(corpus(ENGLISH, people=2 * FEWEST - 1), corpus(ENGLISH)) == []
 
     def test_what_nobody_answers(self) -> None:
-        """A field that nobody has an answer to, or with rare answers only, is not predicted."""
+        """A field is not predicted if none of the tested people has an answer to it, or only rare ones."""
         strangers = [
             UserText("x", "y", {"Age": frozenset(["22"])}),
             UserText("x", "z", {"Gender": frozenset(["?"])}),

@@ -1,6 +1,5 @@
-"""A scripted model process: speaks the protocol, keeps a history of what it was sent, has no model.
-
-`python fake.py SCENARIO HISTORY`; what it does with requests is said by the scenario.
+"""A scripted model process: speaks the protocol, records what it is sent, has no model. `python fake.py SCENARIO
+HISTORY`; the scenario says how it answers.
 """
 
 from __future__ import annotations

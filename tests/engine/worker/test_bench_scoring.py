@@ -1,4 +1,6 @@
-"""What the bench compares: the same answers, and a yardstick that is as bare as it says. On the toy model."""
+"""The scoring benchmark on the toy model: both ways give the same answers, and the baseline does no more than
+it should.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,20 @@ TEXTS = ("TURN 1, STEP 1, user chat:\nhello", "\n\nTURN 1, STEP 2, assistant cha
 
 
 class Watched(ToyModel):
-    """A toy that remembers which batches it was given."""
+    """A toy model that records its batches."""
 
     def __init__(self, capacity: Capacity = ROOMY) -> None:
         super().__init__(capacity)
         self.batches: list[tuple[int, int]] = []
 
     def decode(self, spans: Sequence[Span]) -> Logits:
-        """Remembers tokens and wanted rows."""
+        """Records tokens and wanted rows."""
         self.batches.append((sum(len(s.tokens) for s in spans), sum(len(s.wanted) for s in spans)))
         return super().decode(spans)
 
 
 def talk(turns: int) -> LogItem:
-    """A conversation with so many boundaries."""
+    """A conversation with this many boundaries."""
     texts = [TEXTS[0], TEXTS[1]]
     for turn in range(2, turns + 1):
         texts.append(f"\n\nTURN {turn}, STEP {turn * 2 - 1}, user chat:\nand {turn}?")
@@ -44,14 +46,14 @@ def talk(turns: int) -> LogItem:
 
 @pytest.mark.parametrize("question", [BARE, ASKED], ids=["tuned", "base"])
 def test_both_ways_give_the_same_probabilities(question: Question) -> None:
-    """One prompt per boundary answers what scoring answers, so their times may be compared."""
+    """One prompt per boundary gives the probabilities that scoring gives, so their times can be compared."""
     found = bench_prompts(BoundaryScorer(ToyModel()), [talk(5), talk(3)], question, 2, print)
     assert found["boundaries"] == 8
     assert found["largest_difference"] < 1e-12
 
 
 def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
-    """The prompts decode the sum of all prefixes from an empty cache, with one row of logits each."""
+    """The prompts decode every prefix from an empty cache, with one row of logits each."""
     model = Watched()
     bench_prompts(BoundaryScorer(model), [talk(2)], BARE, 1, print)
     whole = len(model.tokenize("", start=True)) + len("".join(talk(2).texts).encode())
@@ -60,7 +62,7 @@ def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
 
 
 def test_bare_decoding_is_bare() -> None:
-    """The yardstick decodes each token once, in full batches with one row of logits each."""
+    """The baseline decodes each token once, in full batches with one row of logits each."""
     model = Watched()
     found = bench_scoring(BoundaryScorer(model), [[talk(4), talk(6)], [talk(9)]], BARE, 1, print)
     bare = model.batches[-math.ceil(found["tokens"] / ROOMY.batch) :]
@@ -71,13 +73,13 @@ def test_bare_decoding_is_bare() -> None:
 
 
 def test_the_time_of_forks_is_in_the_figure() -> None:
-    """In mode `base` the scorer decodes question and answers too, and the rate is still per token of the log."""
+    """In mode `base` the scorer also decodes question and answers, and the rate is still per token of the log."""
     found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(4)]], ASKED, 1, print)
     assert found["decoded_tokens"] > found["tokens"]
 
 
 def test_each_round_is_a_ratio_of_its_own() -> None:
-    """Rounds alternate, and the fraction is the median of their ratios."""
+    """Rounds of both alternate, and the fraction is the median of their ratios."""
     said: list[str] = []
     found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(3)]], BARE, 3, said.append)
     assert found["fraction_of_raw"] == sorted(found["fractions"])[1]
@@ -85,7 +87,7 @@ def test_each_round_is_a_ratio_of_its_own() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    """A windowed conversation would be read more than once, so it is no measure."""
+    """A conversation that needs windows is refused, because it would be read more than once."""
     small = Capacity(context=120, cells=512, batch=64, rows=32, sequences=16, forkable=True)
     with pytest.raises(ModelError, match="does not fit"):
         bench_scoring(BoundaryScorer(ToyModel(small)), [[talk(4)]], BARE, 1, print)

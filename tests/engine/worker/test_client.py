@@ -1,4 +1,4 @@
-"""The client side against a scripted process: what goes wrong on the other end of the pipe."""
+"""The client of the model process against scripted processes that misbehave."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAFETY = 30.0
 
 
 class Fake:
-    """Clients of scripted processes, and what these were sent."""
+    """Clients of scripted processes, and the frames that these were sent."""
 
     def __init__(self, folder: Path) -> None:
         self.history_file = folder / "history"
@@ -32,7 +32,7 @@ class Fake:
         self.clients: list[ModelProcess] = []
 
     def client(self, scenario: str) -> ModelProcess:
-        """A client of a process that follows a scenario."""
+        """A client of a process with this scenario."""
         command = [sys.executable, str(FAKE), scenario, str(self.history_file)]
         self.clients.append(ModelProcess(self.log, command))
         return self.clients[-1]
@@ -74,14 +74,14 @@ class Asking:
             self.error = error
 
     def outcome(self) -> BaseException | None:
-        """What it raised, once it has ended."""
+        """What the request raised, once it has ended."""
         self._thread.join(SAFETY)
         assert not self._thread.is_alive(), "the request never ended"
         return self.error
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Waits for something that happens soon."""
+    """Waits until a condition holds."""
     end = time.monotonic() + SAFETY
     while not condition():
         assert time.monotonic() < end, "it never happened"
@@ -95,21 +95,21 @@ def count(client: ModelProcess) -> list[int]:
 
 class TestStarting:
     def test_nothing_starts_before_the_first_request(self, fake: Fake) -> None:
-        """A client alone costs no process."""
+        """A client without a request has no process."""
         client = fake.client("works")
         assert client.pid is None
         assert count(client) == [1]
         assert client.pid is not None
 
     def test_dies_at_start(self, fake: Fake) -> None:
-        """A process that cannot start is an error with its exit status and its log, where it said why."""
+        """A process that fails to start is an error with its exit status and the end of its log."""
         with pytest.raises(ModelCrashed, match=r"could not start \(exit status 3\)") as error:
             count(fake.client("dies at start"))
         assert str(fake.log) in error.value.hint
         assert "no such library" in fake.log.read_text()
 
     def test_another_version(self, fake: Fake) -> None:
-        """A worker of another version is ended and refused."""
+        """A worker of another version is killed and refused."""
         client = fake.client("another version")
         with pytest.raises(ModelError, match="another version"):
             count(client)
@@ -117,7 +117,7 @@ class TestStarting:
         assert fake.history == []
 
     def test_says_nothing(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A process that never says hello is ended after a while."""
+        """A process that never sends its first frame is killed after the time limit."""
         monkeypatch.setattr(process_module, "START_SECONDS", 0.3)
         client = fake.client("silent")
         with pytest.raises(ModelCrashed, match="did not answer"):
@@ -154,7 +154,7 @@ class TestAnswers:
         ],
     )
     def test_errors(self, fake: Fake, scenario: str, kind: type[ModelError], message: str) -> None:
-        """An error frame is raised as the error it names, and the process lives on."""
+        """An error frame is raised as the error it names, and the process keeps running."""
         client = fake.client(scenario)
         for _ in range(2):
             with pytest.raises(kind) as error:
@@ -164,7 +164,7 @@ class TestAnswers:
         assert [frame["id"] for frame in fake.history] == [1, 2]
 
     def test_answers_to_earlier_requests(self, fake: Fake) -> None:
-        """What still comes for an earlier request is no answer to this one."""
+        """Late answers to an earlier request are ignored."""
         told: list[tuple[int, str]] = []
         client = fake.client("late answers")
         answer = client.ask(CountTokens([]), lambda done, note: told.append((done, note)))
@@ -172,7 +172,7 @@ class TestAnswers:
         assert told == [(3, "going")]
 
     def test_garbage(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A process that writes nonsense and lives on is ended; the request fails as in a crash."""
+        """A process that writes invalid frames is killed, and the request fails as in a crash."""
         monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("garbage")
         with pytest.raises(ModelCrashed):
@@ -182,13 +182,13 @@ class TestAnswers:
 
 class TestDeath:
     def test_exit(self, fake: Fake) -> None:
-        """A process that ends while it is asked is a crash with its exit status and its log."""
+        """A process that ends during a request is a crash with its exit status and its log."""
         with pytest.raises(ModelCrashed, match=r"died \(exit status 7\)") as error:
             count(fake.client("exits"))
         assert str(fake.log) in error.value.hint
 
     def test_the_next_request_loads_again(self, fake: Fake) -> None:
-        """After a death the next request starts a process, loads what was loaded, and is answered."""
+        """After a crash the next request starts a process, loads the same model, and is answered."""
         client = fake.client("dies once")
         client.load(Path("a.gguf"), LoadOptions(context=64), Path("b.gguf"))
         with pytest.raises(ModelCrashed, match="killed by SIGKILL"):
@@ -205,7 +205,7 @@ class TestDeath:
         assert first["request"]["adapter"] == "b.gguf"
 
     def test_loading_twice(self, fake: Fake) -> None:
-        """The same model and adapter are asked for once, another adapter again."""
+        """Loading the same model and adapter again sends no request; another adapter does."""
         client = fake.client("works")
         for adapter in (None, None, Path("b"), Path("b"), None):
             client.load(Path("a.gguf"), LoadOptions(), adapter)
@@ -225,7 +225,7 @@ class TestCancel:
         assert client.pid == pid
 
     def test_deaf(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A process that does not heed a cancel is ended, and the next request gets a new one."""
+        """A process that ignores a cancel is killed, and the next request gets a new one."""
         monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("deaf")
         asking = Asking(lambda: count(client))
@@ -240,7 +240,7 @@ class TestCancel:
         assert isinstance(again.outcome(), Cancelled)
 
     def test_when_nothing_is_asked(self, fake: Fake) -> None:
-        """A cancel without a request cancels nothing, not even the next one."""
+        """A cancel without a request in flight does not cancel the next one."""
         client = fake.client("works")
         client.cancel()
         assert count(client) == [1]
@@ -250,7 +250,7 @@ class TestCancel:
 
 
 def test_close_while_busy(fake: Fake) -> None:
-    """A close ends process and request at once; closing again does nothing."""
+    """A close ends process and request at once; a second close does nothing."""
     client = fake.client("deaf")
     asking = Asking(lambda: count(client))
     until(lambda: fake.sent("CountTokens"))

@@ -1,4 +1,4 @@
-"""How many layers go onto a GPU, by what a driver says; the drivers are scripts."""
+"""The number of layers on a GPU, by the memory that its driver reports; drivers are scripts here."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from engine.worker.gpu import Gpu, free_gpu, with_layers_that_fit
 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A driver that a test writes; without a line it is not there."""
+    """Replaces the driver with a script, or removes it."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return tmp_path / "nvidia-smi"
 
 
 def says(driver: Path, script: str) -> None:
-    """Makes the driver say something."""
+    """Makes the driver print this."""
     driver.write_text(f"#!/bin/sh\n{script}\n")
     driver.chmod(0o755)
 
 
 class TestDriver:
     def test_first_of_two(self, driver: Path) -> None:
-        """The first GPU counts; a comma in its name is part of the name."""
+        """The first GPU is used; a comma in its name is part of the name."""
         says(driver, 'echo "NVIDIA H200, 141GB, 143000"; echo "other, 5"')
         assert free_gpu() == Gpu("NVIDIA H200, 141GB", 143000 << 20)
 
@@ -35,7 +35,7 @@ class TestDriver:
         "script", ["exit 9", "echo", "echo gpu", "echo 'gpu, [N/A]'", "exit 0"]
     )
     def test_driver_that_fails(self, driver: Path, script: str) -> None:
-        """A driver without an answer is as no GPU."""
+        """A driver that fails counts as no GPU."""
         says(driver, script)
         assert free_gpu() is None
 
@@ -46,12 +46,12 @@ class TestDriver:
 
 class TestLayers:
     def test_all(self, driver: Path, shipped: Path) -> None:
-        """Where everything fits, the options stay what they were."""
+        """Where everything fits, the options are unchanged."""
         says(driver, "echo 'gpu, 8000'")
         assert with_layers_that_fit(shipped, LoadOptions()) == LoadOptions()
 
     def test_some(self, driver: Path, shipped: Path) -> None:
-        """Else as many layers go there as the plan says."""
+        """Otherwise as many layers are on the GPU as the plan says."""
         free = GPU_OVERHEAD + (250 << 20)
         says(driver, f"echo 'gpu, {free >> 20}'")
         found = with_layers_that_fit(shipped, LoadOptions()).gpu_layers
@@ -59,11 +59,11 @@ class TestLayers:
         assert 0 < found < 31
 
     def test_none(self, driver: Path, shipped: Path) -> None:
-        """A GPU that is full gets nothing."""
+        """A full GPU gets no layer."""
         says(driver, "echo 'gpu, 10'")
         assert with_layers_that_fit(shipped, LoadOptions()).gpu_layers == 0
 
     def test_asked_for(self, driver: Path, shipped: Path) -> None:
-        """A number that was asked for is not changed."""
+        """A number of layers that was asked for is not changed."""
         says(driver, "echo 'gpu, 10'")
         assert with_layers_that_fit(shipped, LoadOptions(gpu_layers=3)).gpu_layers == 3

@@ -1,4 +1,4 @@
-"""How probable texts are after others: on the toy model, whose every probability is known."""
+"""Log-probabilities of given continuations, on the toy model whose every probability is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ continuations = st.lists(st.binary(max_size=30).map(list), max_size=6)
 
 @st.composite
 def questions(draw: st.DrawFn) -> list[PrefixQuestion]:
-    """A few questions, most with a common beginning, some of them equal."""
+    """A few questions, most with a common prefix, some equal."""
     head = draw(st.sampled_from([[], HEAD[:4], HEAD]))
     return [
         PrefixQuestion([*head, *draw(texts)], draw(continuations))
@@ -39,7 +39,9 @@ class TestSums:
     def test_every_batch_size(
         self, asked: list[PrefixQuestion], batch: int, sequences: int
     ) -> None:
-        """However little fits a batch or a wave, each sum is that of the tokens one by one, and nothing is left."""
+        """With any size of batch and cache each sum is that of the tokens one by one, and the cache is empty
+        afterwards.
+        """
         model = ToyModel(replace(ROOMY, batch=batch, rows=max(1, batch // 3), sequences=sequences))
         found = continuation_log_probs(model, asked)
         for got, wanted in zip(found, expected(asked), strict=True):
@@ -47,7 +49,7 @@ class TestSums:
         model.check_empty()
 
     def test_what_is_shared_is_decoded_once(self) -> None:
-        """A common beginning and a prefix with many continuations cost their tokens once."""
+        """A common prefix, and a prefix with many continuations, is decoded once."""
         asked = [
             PrefixQuestion([*HEAD, 1], [[2, 3]] * 10),
             PrefixQuestion([*HEAD, 4], [[5, 6]] * 10),
@@ -58,11 +60,11 @@ class TestSums:
         assert model.decoded == sum(told) == len(HEAD) + 2 + 20
 
     def test_an_empty_continuation_is_certain(self) -> None:
-        """No tokens, no doubt."""
+        """An empty continuation has log-probability 0."""
         assert continuation_log_probs(ToyModel(), [PrefixQuestion([1, 2], [[], [3]])])[0][0] == 0.0
 
     def test_long_continuations_fit_a_small_cache(self) -> None:
-        """Continuations longer than a batch are read in parts, few at a time, so that the cache holds them."""
+        """Continuations longer than a batch are decoded in parts, a few at a time, so that the cache holds them."""
         room = replace(ROOMY, context=200, cells=280, batch=20, rows=8)
         asked = [PrefixQuestion([n, *range(100)], [list(range(n, n + 90))] * 3) for n in range(3)]
         found = continuation_log_probs(ToyModel(room), asked)
@@ -70,21 +72,21 @@ class TestSums:
             assert got == pytest.approx(wanted, abs=1e-3)
 
     def test_no_forks_needed_but_at_the_end(self) -> None:
-        """A recurrent model, whose sequences fork at their end only, can be asked all the same."""
+        """A recurrent model, which can be forked at its end only, works too."""
         asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4]]) for n in range(3)]
         found = continuation_log_probs(ToyModel(replace(ROOMY, forkable=False)), asked)
         for got, wanted in zip(found, expected(asked), strict=True):
             assert got == pytest.approx(wanted, abs=1e-4)
 
     def test_too_long(self) -> None:
-        """A question that exceeds the context is refused before anything is read."""
+        """A question over the context is refused before anything is decoded."""
         model = ToyModel(replace(ROOMY, context=10))
         with pytest.raises(ModelError, match="exceeds the context"):
             continuation_log_probs(model, [PrefixQuestion([1] * 8, [[1, 2, 3]])])
         assert model.decoded == 0
 
     def test_cancelled(self) -> None:
-        """A cancel ends the work, and the next question starts from an empty cache."""
+        """After a cancel the next question starts from an empty cache."""
         asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4, 5]]) for n in range(3)]
         model = ToyModel()
         model.cancel_after = 2
@@ -96,7 +98,7 @@ class TestSums:
 
 class TestRequests:
     def test_bare(self) -> None:
-        """Without a prompt the text stands right after the start token; counts are of the continuation."""
+        """Without a prompt the text comes right after the start token; token counts are of the continuation."""
         found = prompted_log_probs(ToyModel(), [("a: ", ["b", "cd"])], None, lambda tokens: None)
         ((one, two),) = found
         prefix = [START, *b"a: "]
@@ -104,7 +106,7 @@ class TestRequests:
         assert two == pytest.approx([log_prob(prefix, list(b"cd")), 2])
 
     def test_in_a_prompt(self) -> None:
-        """With a prompt the continuation follows its reply; control tokens in the text are only text."""
+        """With a prompt the continuation is the reply; control tokens in the text are text."""
         prompt = Prompt("p", False, "<", ">", "So: ", "yes", "no", (), 0)
         found = prompted_log_probs(ToyModel(), [("<|end|>", ["yes"])], prompt, lambda tokens: None)
         prefix = [START, *b"<<|end|>>So: "]
@@ -112,7 +114,7 @@ class TestRequests:
         assert found == [[pytest.approx([log_prob(prefix, list(b"yes")), 3])]]
 
     def test_an_overlong_text_is_shortened(self) -> None:
-        """A text that does not fit is cut in the middle, never the question nor the continuation."""
+        """Of a text that does not fit the middle is cut, never the question or the continuation."""
         model = ToyModel(replace(ROOMY, context=400))
         prompt = Prompt("p", False, "Read: ", " Yes? ", "", "yes", "no", (), 0)
         found = prompted_log_probs(model, [("x" * 5000, ["yes"])], prompt, lambda tokens: None)

@@ -1,4 +1,4 @@
-"""How probable texts are after others, asked of the real model process, against the high-level API on F32."""
+"""Log-probabilities from the real model process, compared with `Llama` of llama-cpp-python on F32."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTINUATIONS = (" book a table in the centre\n", " block a lost card\n", " yes"
 def exact(
     expanded: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[ModelProcess, llama_cpp.Llama]]:
-    """The model process and the high-level interface on the same F32 weights."""
+    """The model process, and `Llama` of llama-cpp-python, on the same F32 weights."""
     process = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
     process.load(expanded, LoadOptions(context=256))
     llama = high_level(expanded, logits_all=True)
@@ -39,7 +39,7 @@ def exact(
 
 
 def one_by_one(llama: llama_cpp.Llama, prefix: str, continuation: str) -> float:
-    """The sum over the tokens, from the high-level interface's logits of the whole text."""
+    """The sum over the tokens from `Llama`'s logits of the whole text."""
     before = llama.tokenize(prefix.encode(), add_bos=False)
     after = llama.tokenize(continuation.encode(), add_bos=False)
     if not after:
@@ -66,7 +66,7 @@ class TestParity:
     def test_neighbours_and_order_do_not_matter(
         self, exact: tuple[ModelProcess, llama_cpp.Llama]
     ) -> None:
-        """Asked alone, in another order or twice, a pair gets the same number within 1e-3."""
+        """Alone, in another order or twice, a pair has the same number within 1e-3."""
         asker = ProcessAsker(exact[0])
         pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
         together = asker.log_probs(QUESTION, pairs)
@@ -86,7 +86,7 @@ class TestParity:
         assert asker.log_probs(QUESTION, pairs) == first
 
     def test_a_reply_follows_its_grammar(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
-        """A reply is constrained by a grammar, and says when it was cut."""
+        """A reply follows its grammar, and is marked when it was cut."""
         answers = ProcessAsker(exact[0]).generate(
             QUESTION, BODIES, grammar='root ::= " (" [a-z]+ ")"'
         )
@@ -97,7 +97,7 @@ class TestParity:
 
 
 def test_cancel(process: ModelProcess, quick_weights: Path) -> None:
-    """A cancel cuts the reading off; the same process answers the next question."""
+    """A cancel ends the computation; the same process answers the next request."""
     process.load(quick_weights, LoadOptions(context=1024))
     pid = process.pid
     much = [(f"{number} {'word ' * 300}", [f" {n}" for n in range(20)]) for number in range(200)]

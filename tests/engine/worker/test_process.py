@@ -1,4 +1,4 @@
-"""The real model process: the same answers as in one process, and what is left after a cancel or a kill."""
+"""The real model process: the results of a model in this process, and the state after a cancel or a kill."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MUCH = [talk(number, words=800) for number in range(40)]
 
 class TestTheSameAnswers:
     def test_scores(self, shared_process: ModelProcess, quick_weights: Path) -> None:
-        """Scores over the pipe are those of a model in this process, bit for bit."""
+        """Scores from the process equal those of a model in this process, bit for bit."""
         model = LlamaModel(quick_weights, OPTIONS, lambda: False)
         judge = Question(parse_prompt("judge", prompt_text("judge")))
         for question in (TUNED, judge):
@@ -54,7 +54,7 @@ class TestTheSameAnswers:
         model.close()
 
     def test_replies(self, shared_process: ModelProcess, quick_weights: Path) -> None:
-        """Replies over the pipe are those of a model in this process."""
+        """Replies from the process equal those of a model in this process."""
         model = LlamaModel(quick_weights, OPTIONS, lambda: False)
         around = frame(REMAINING, model)
         warm = Sampling(temperature=0.8, top_k=20)
@@ -80,12 +80,12 @@ class TestTheSameAnswers:
         assert {reply.note for reply in replies} == {None}
 
     def test_counts(self, shared_process: ModelProcess) -> None:
-        """Counts of tokens are those that scoring reads."""
+        """Token counts equal the tokens that scoring decodes."""
         counts = shared_process.count_tokens([item.texts for item in BLOCK])
         assert counts == [score.tokens for score in shared_process.score(BLOCK, TUNED)]
 
     def test_what_was_loaded(self, shared_process: ModelProcess, quick_weights: Path) -> None:
-        """Loading says what the model is, and loading the same again is free."""
+        """Loading returns the model's figures; loading the same again costs nothing."""
         assert shared_process.loaded is not None
         assert shared_process.loaded["architecture"] == "llama"
         assert shared_process.loaded["context"] == SMALL.context
@@ -94,7 +94,7 @@ class TestTheSameAnswers:
         assert shared_process.load(quick_weights, OPTIONS) is shared_process.loaded
 
     def test_no_room(self, shared_process: ModelProcess) -> None:
-        """A prompt and answer that leave no room for a log are refused at once, and the process lives on."""
+        """A prompt and reply without room for a log are refused at once, and the process keeps running."""
         with pytest.raises(ModelError, match="no room for a log"):
             shared_process.generate(
                 [(("a log",), 0)], REMAINING, sampling=Sampling(), max_tokens=1000
@@ -104,7 +104,7 @@ class TestTheSameAnswers:
 
 class TestFaults:
     def test_nothing_loaded(self, process: ModelProcess) -> None:
-        """Asking without a model is an error that says so."""
+        """A request without a loaded model is an error that says so."""
         with pytest.raises(ModelError, match="No model is loaded"):
             process.score(BLOCK, TUNED)
 
@@ -120,7 +120,7 @@ class TestFaults:
         assert len(process.score(BLOCK, TUNED)) == 5
 
     def test_what_libraries_print_goes_to_the_log(self, tmp_path: Path) -> None:
-        """Text that Python or native code writes to descriptor 1 lands in the log, not between the answers."""
+        """What Python or native code writes to descriptor 1 goes to the log, not between the answers."""
         noisy = """
 import os
 from engine.worker import __main__ as worker, server
@@ -144,7 +144,7 @@ worker.main()
 
 
 class Interrupted:
-    """A request that something happens to as soon as it says that it has begun."""
+    """A request during which something is done as soon as it has begun."""
 
     def __init__(self, process: ModelProcess, act: Callable[[], None]) -> None:
         self._process, self._act = process, act
@@ -152,7 +152,7 @@ class Interrupted:
         self.error: WorkbenchError | None = None
 
     def score(self, items: list[LogItem]) -> None:
-        """Scores, and keeps what it raised."""
+        """Scores; keeps what was raised."""
         try:
             self._process.score(items, TUNED, self._progress)
         except WorkbenchError as error:
@@ -167,12 +167,12 @@ class Interrupted:
 class TestInterruptions:
     @pytest.fixture
     def expected(self, process: ModelProcess, quick_weights: Path) -> list[ItemScore]:
-        """What the process gives for a block when it is left alone."""
+        """The scores of a block from an undisturbed process."""
         process.load(quick_weights, OPTIONS)
         return process.score(BLOCK, TUNED)
 
     def test_cancel(self, process: ModelProcess, expected: list[ItemScore]) -> None:
-        """A cancel cuts the work off; the same process gives the same scores afterwards."""
+        """A cancel ends the work; the same process gives the same scores afterwards."""
         whole = sum(process.count_tokens([item.texts for item in MUCH]))
         pid = process.pid
         asked = Interrupted(process, process.cancel)
@@ -183,7 +183,9 @@ class TestInterruptions:
         assert process.score(BLOCK, TUNED) == expected
 
     def test_kill(self, process: ModelProcess, expected: list[ItemScore]) -> None:
-        """kill -9 costs the request in flight, which says so; the next one restarts and gives the same bits."""
+        """kill -9 fails the request in flight with an error that says so; the next one restarts the process and gives
+        the same bits.
+        """
         pid = process.pid
         assert pid is not None
         asked = Interrupted(process, lambda: os.kill(pid, signal.SIGKILL))
@@ -195,7 +197,7 @@ class TestInterruptions:
         assert process.pid not in (None, pid)
 
     def test_kill_between_requests(self, process: ModelProcess, expected: list[ItemScore]) -> None:
-        """A process that dies while nothing is asked of it is started and loaded anew without a word."""
+        """A process that is killed between requests is started and loaded again without an error."""
         pid = process.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
@@ -204,7 +206,7 @@ class TestInterruptions:
         assert process.score(BLOCK, TUNED) == expected
 
     def test_close(self, process: ModelProcess, expected: list[ItemScore]) -> None:
-        """A close while a request runs ends both."""
+        """A close during a request ends both."""
         asked = Interrupted(process, process.close)
         asked.score(MUCH)
         assert isinstance(asked.error, Cancelled)
@@ -226,7 +228,7 @@ process.score(MUCH, TUNED, lambda done, note: print(process.pid, flush=True))
 def test_the_model_process_does_not_outlive_the_program(
     quick_weights: Path, tmp_path: Path
 ) -> None:
-    """When the program is killed while the model works, the model process stops working and ends."""
+    """When the program is killed during a request, the model process stops and ends."""
     program = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(quick_weights), str(tmp_path / "log")],
         cwd=REPOSITORY,

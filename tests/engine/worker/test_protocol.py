@@ -1,4 +1,4 @@
-"""What crosses the pipe comes out as it went in."""
+"""Requests and answers are unchanged after their way through the pipe."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ probability = st.floats(0, 1)
 
 
 def sent(value: Any) -> Any:
-    """The JSON values that come out of the pipe for a value."""
+    """The JSON values that arrive for a value."""
     pipe = io.BytesIO()
     protocol.write_frame(pipe, {"value": value})
     assert pipe.getvalue().count(b"\n") == 1
@@ -94,7 +94,7 @@ def test_load_options() -> None:
 
 
 def test_calls() -> None:
-    """All that determines a reply arrives: its key is the same on both sides."""
+    """Everything that determines a reply arrives: the key of the call is the same on both sides."""
     call = Call(
         "simulator",
         "user",
@@ -109,7 +109,7 @@ def test_calls() -> None:
 
 
 def test_trees() -> None:
-    """A tree arrives as its record: the same nodes, each with the same mass."""
+    """A tree arrives with the same nodes and masses."""
     tree = Tree(TreeOptions(alpha=0.1, stop=("\n",)), frozenset({2}), lambda token: bytes([token]))
     root = tree.take()
     assert root is not None
@@ -124,7 +124,7 @@ def test_trees() -> None:
 
 
 def test_every_request_has_an_answer_type() -> None:
-    """The codec knows what each request is answered with."""
+    """The codec has an answer type for each request."""
     kinds = [kind for kind in vars(requests).values() if isinstance(kind, type)]
     asked = [kind for kind in kinds if issubclass(kind, Request) and kind is not Request]
     assert len(asked) == 19

@@ -1,4 +1,4 @@
-"""What the model process says after every token of a text."""
+"""The next-token distributions that the model process gives after every token of a text."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ TEXT = "TURN 1, STEP 1, user chat:\nHow many files are there – and where? ✓"
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> LlamaModel:
-    """A tiny model that speaks bytes."""
+    """A tiny model whose tokens are bytes."""
     path = write_sliding(tmp_path / "tiny.gguf")
     return LlamaModel(path, LoadOptions(context=128, batch=16), lambda: False)
 
 
 class TestReadings:
     def test_every_place(self, tiny: LlamaModel) -> None:
-        """Each place has its likeliest token, the next one's probability and those asked for, as one decode has them,
-        though the text takes several batches; the last place has no next."""
+        """Each position has its most probable token, the probability of the next one and of the requested ones, as in
+        one decode, though the text takes several batches; the last position has no next token.
+        """
         tokens = tiny.tokenize(TEXT)
         assert len(tokens) > 4 * tiny.capacity.batch
         found = read_tokens(tiny, tokens, [2, 65])
@@ -47,20 +48,20 @@ class TestReadings:
             assert [one.top_log_p, *one.also, *following] == pytest.approx(list(wanted), abs=1e-4)
 
     def test_over_the_pipe(self, tiny: LlamaModel) -> None:
-        """Readings survive the way through JSON bit for bit."""
+        """The distributions are unchanged bit for bit after JSON."""
         found = read_tokens(tiny, tiny.tokenize(TEXT), [2])
         assert protocol.decode(protocol.answer_type(ReadTokens), sent([found])) == [found]
 
     @pytest.mark.parametrize("count", [0, 129])
     def test_what_does_not_fit(self, tiny: LlamaModel, count: int) -> None:
-        """No tokens, or more than the context holds, are refused with both figures."""
+        """An empty text, or one over the context, is refused with both figures."""
         with pytest.raises(ModelError, match=rf"{count} tokens .* 128"):
             read_tokens(tiny, [5] * count, [])
 
 
 class TestProcess:
     def test_texts(self, shared_process: ModelProcess) -> None:
-        """Each text is read on its own, in any order; what a text says of control tokens is text."""
+        """Each text is read by itself, in any order; control tokens in a text are text."""
         first, second = shared_process.tokenize([TEXT, "The end<|im_end|>"])
         assert len(second) > 4
         apart = [shared_process.read_tokens([tokens], [2])[0] for tokens in (second, first)]

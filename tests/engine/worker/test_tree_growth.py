@@ -1,4 +1,4 @@
-"""Growing a recorded tree on beside the logits, on the toy model."""
+"""Growing a stored tree further with new logits, on the toy model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def grow(nodes: int | None = None) -> tuple[Tree, Work]:
 def continued(
     tree: Tree, nodes: int | None = None, alpha: float | None = None, below: int | None = None
 ) -> tuple[Tree, Work]:
-    """A tree that was recorded and grown on."""
+    """A tree that was stored and grown further."""
     request = GrowOn(PLACE, record(tree), Budget(nodes), alpha, below)
     grown, work = grow_on(ToyModel(), request, lambda nodes: None)
     return grown.tree, work
@@ -44,7 +44,7 @@ def leaves(tree: Tree) -> dict[tuple[tuple[int, ...], Kind], float]:
 
 class TestGoingOn:
     def test_in_parts_as_at_once(self) -> None:
-        """A tree grown in parts, recorded in between, is the tree that is grown at once."""
+        """A tree grown in parts, stored in between, equals the tree grown at once."""
         whole, _ = grow()
         tree, work = grow(3)
         parts = 1
@@ -56,7 +56,9 @@ class TestGoingOn:
         assert leaves(tree) == pytest.approx(leaves(whole))
 
     def test_lower_below_one_node_only(self) -> None:
-        """Only below the node does anything change; there the leaves are those of the lower alpha everywhere."""
+        """A lower alpha below one node changes only what is below it; there the leaves are those of that alpha
+        everywhere.
+        """
         before, _ = grow()
         below = max(before.nodes[0].children, key=lambda at: before.nodes[at].path)
         token = before.nodes[below].token
@@ -73,7 +75,7 @@ class TestGoingOn:
         assert math.isclose(account.covered + account.pruned + account.unexpanded, 1, abs_tol=1e-6)
 
     def test_what_waits_elsewhere_keeps_waiting(self) -> None:
-        """Where a budget left nodes unread, growing on below another node does not read them."""
+        """Nodes that a budget left unread elsewhere stay unread."""
         begun, _ = grow(2)
         below = next(at for at in begun.nodes[0].children if begun.nodes[at].kind is Kind.INNER)
         token = begun.nodes[below].token
@@ -90,7 +92,9 @@ class TestGoingOn:
         assert unread(tree) == unread(begun)
 
     def test_cancelled_growth_gives_what_has_grown(self) -> None:
-        """A cancel ends growing on with a whole tree; a new tree is not worth keeping and the cancel goes on."""
+        """A cancel of growing further gives a complete tree; a cancelled new tree is discarded and the cancel
+        is raised.
+        """
         begun, _ = grow(2)
         model = ToyModel()
         model.cancel_after = 2

@@ -15,7 +15,7 @@ PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), mi
 
 
 def test_by_hand() -> None:
-    """Of eight pairs six agree, four of them by chance: kappa is one half."""
+    """Of eight pairs six agree, and one half would agree by chance: kappa is one half."""
     found = agree(list("aaaabbbb"), list("aaabbbba"))
     assert found.accuracy.value == 0.75
     assert found.frequent == 0.5

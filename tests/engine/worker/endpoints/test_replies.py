@@ -1,4 +1,4 @@
-"""Replies over HTTP against the same model in process."""
+"""Replies over HTTP, compared with the same model in process."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ class TestParity:
     @pytest.mark.parametrize("prompt", [RAW, CHAT])
     @pytest.mark.parametrize("manner", ["vllm", "llama-server"])
     def test_greedy(self, manner: Manner, prompt: Prompt) -> None:
-        """The most probable replies are the same, with and without a chat template, which the server lays out."""
+        """Greedy replies are the same, with and without a chat template, which the server applies."""
         with endpoint(manner) as (model, _):
             found = over_http(model, prompt)
         assert [reply.text for reply in found] == in_process(prompt)
         assert [reply.note for reply in found] == [None] * 3
 
     def test_texts(self) -> None:
-        """A server that takes texts only writes the same."""
+        """A server that takes texts only gives the same replies."""
         with endpoint("llama-cpp-python") as (model, _):
             assert [reply.text for reply in over_http(model, RAW)] == in_process(RAW)
 
     def test_sampled_with_a_seed(self) -> None:
-        """Each reply is sampled with a seed of its own, so replies repeat and differ."""
+        """Each reply is sampled with a seed of its own, so that replies are reproducible and different."""
         with endpoint("vllm") as (model, (peer,)):
             found = [reply.text for reply in over_http(model, RAW, temperature=1.0)]
             seeds = sorted(body["seed"] for body in peer.completions)
@@ -71,7 +71,7 @@ class TestParity:
         assert seeds == [3, 4, 5]
 
     def test_stop_texts(self) -> None:
-        """A reply ends before the first stop text, also one that the server was not told of."""
+        """A reply ends before the first stop text, also before one that was not sent to the server."""
         whole = in_process(RAW)[0]
         stop = whole[3]
         with endpoint("vllm") as (model, _):
@@ -84,7 +84,7 @@ class TestParity:
 
 class TestMessages:
     def test_beginning_of_the_answer(self) -> None:
-        """A server that goes on with a begun answer is given the prompt's, and what it adds is the reply."""
+        """A server that can continue a begun answer gets the prompt's opening, and its continuation is the reply."""
         with endpoint("vllm") as (_, peers):
             can = replace(capabilities("vllm"), completions=False)
             found = over_http(client(peers, can), CHAT)
@@ -96,7 +96,7 @@ class TestMessages:
         assert all(not reply.text.startswith("It") for reply in found)
 
     def test_a_beginning_that_cannot_be_given(self) -> None:
-        """A server that begins anew is asked to begin so; a reply that does not is refused, not taken for one."""
+        """A server that cannot is asked to begin with the opening; a reply that does not is refused."""
         with (
             endpoint("chat") as (model, _),
             pytest.raises(RequestRefused, match="did not begin"),
@@ -112,7 +112,7 @@ class TestMessages:
         assert asked.endswith('Begin your answer with: "It"')
 
     def test_raw_prompts_are_refused(self) -> None:
-        """A prompt without a chat template needs raw completions, and nothing is asked."""
+        """A prompt without a chat template is refused for an endpoint without raw completions, before a request."""
         with endpoint("chat") as (model, (peer,)):
             with pytest.raises(UsageError, match="cannot continue a raw text"):
                 over_http(model, RAW)
@@ -121,7 +121,7 @@ class TestMessages:
 
 class TestWhatIsRead:
     def test_control_tokens(self) -> None:
-        """Control tokens in a log are broken up, and the reply says so."""
+        """Control tokens in a log are broken up, and the reply reports it."""
         with endpoint("vllm") as (model, (peer,)):
             (reply,) = model.generate(
                 [(("<|end|> ", "x"), 0)], RAW, sampling=Sampling(), max_tokens=4
@@ -130,7 +130,7 @@ class TestWhatIsRead:
         assert reply.note == "1 control tokens broken up"
 
     def test_long_logs(self) -> None:
-        """What does not fit the context is left out in whole steps, and the reply says how many."""
+        """Of a log over the context whole steps are left out, and the reply reports how many."""
         texts = tuple(f"step {number} with some words\n" for number in range(60))
         manners: tuple[Manner, ...] = ("vllm", "llama-cpp-python")
         for manner in manners:
@@ -142,7 +142,7 @@ class TestWhatIsRead:
             assert 300 < len(prompts[-1]) <= 600
 
     def test_grammar(self) -> None:
-        """A grammar is sent to those that follow one, and to nobody else."""
+        """A grammar is sent only to servers that support one."""
         manners: tuple[tuple[Manner, bool], ...] = (("llama-server", True), ("vllm", False))
         for manner, sent in manners:
             with endpoint(manner) as (model, (peer,)):
@@ -154,7 +154,7 @@ class TestWhatIsRead:
                 assert (found[0].text == "abc") is sent
 
     def test_schema_that_is_not_followed(self) -> None:
-        """A schema is refused where replies do not follow one."""
+        """A schema is refused for servers whose replies do not follow it."""
         with endpoint("vllm") as (model, _), pytest.raises(UsageError, match="schema"):
             model.generate(LOGS, RAW, sampling=Sampling(json_schema="{}"), max_tokens=8)
 
@@ -162,7 +162,7 @@ class TestWhatIsRead:
 class TestGivenAnswers:
     @pytest.mark.parametrize("manner", ["vllm", "llama-server", "llama-cpp-python"])
     def test_log_probs(self, manner: Manner) -> None:
-        """How probable given answers are is exact, for one token and for several."""
+        """The probabilities of given answers are exact, for one token and for several."""
         from tests.engine.model.toy import START, log_prob
 
         with endpoint(manner) as (model, _):
@@ -174,20 +174,20 @@ class TestGivenAnswers:
             assert tokens == count
 
     def test_hidden(self) -> None:
-        """An answer that the list hides is refused, never taken for improbable."""
+        """The probability of an answer that is not in the server's list is refused, not taken for zero."""
         with endpoint("vllm") as (_, peers):
             model = client(peers, replace(capabilities("vllm"), echo=False, top=1))
             with pytest.raises(RequestRefused, match="1 most probable"):
                 model.log_probs([("Is it so? ", ["y", "no"])], RAW)
 
     def test_token_counts(self) -> None:
-        """Tokens of logs are those that the server counts."""
+        """The token counts of logs are those of the server."""
         with endpoint("vllm") as (model, _):
             assert model.count_tokens([["Hello", " there"], [""]]) == [11, 0]
 
 
 def test_what_it_cost() -> None:
-    """The account of a run is told in words, with endpoints that were taken out."""
+    """The report of a run has its usage and cost, and the endpoints that were taken out."""
     with endpoint("vllm", 2) as (model, (first, _)):
         first.faults = [says(401, "no key")] * 9
         over_http(model, RAW)

@@ -1,4 +1,4 @@
-"""Curves over HTTP against the same model in process, in the manners of several servers."""
+"""Curves over HTTP from servers of several kinds, compared with the same model in process."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ class TestParity:
     @pytest.mark.parametrize("question", [Question(None), TAGGED, JUDGE])
     @pytest.mark.parametrize("manner", ["vllm", "llama-server"])
     def test_same_curves(self, manner: Manner, question: Question) -> None:
-        """Servers that name tokens by their ids give every probability exactly, hidden or not."""
+        """Servers that name tokens by ids give every probability exactly, in their list or not."""
         items = [item(PLAIN, 2, 4), item(long_talk(3), 2, 4, 6)]
         with endpoint(manner) as (model, _):
             same(model.score(items, question), in_process(question, *items))
 
     def test_a_tag_in_words_where_tokens_have_no_ids(self) -> None:
-        """A server of texts is made to write the tag, and says how probable that was."""
+        """A server of texts only is forced to write the tag and reports its probability."""
         items = [item(PLAIN, 2, 4)]
         with endpoint("llama-cpp-python") as (model, _):
             same(model.score(items, TAGGED), in_process(TAGGED, *items))
 
     def test_one_request_a_log(self) -> None:
-        """Where a server reads prompts, one request tells of all boundaries but for what its list hides."""
+        """Where a server scores prompts, one request gives all boundaries whose tokens are in its list."""
         with endpoint("vllm") as (model, (peer,)):
             model.score([item(long_talk(3), 2, 4, 6)], Question(None))
             echoed = [body for body in peer.completions if body.get("echo")]
@@ -66,7 +66,7 @@ class TestParity:
             assert len(echoed[0]["prompt"]) == max(len(body["prompt"]) for body in echoed)
 
     def test_over_the_context(self) -> None:
-        """A log over the context is read in the same windows."""
+        """A log over the context is scored in the same windows."""
         long = item(long_talk(30, "some more words"), *range(2, 61, 2))
         small = replace(ToyModel().capacity, context=700)
         expected = score_block(BoundaryScorer(ToyModel(small)), [long], TAGGED)
@@ -81,7 +81,7 @@ class TestHonesty:
         return replace(capabilities("vllm"), echo=False, top=3)
 
     def test_hidden(self) -> None:
-        """What is not among the listed tokens is unscored and says at how many boundaries; it is never guessed."""
+        """A log with boundaries whose tokens are not in the list is unscored, with their number as the reason."""
         with endpoint("vllm") as (_, peers):
             model = client(peers, self.without_echo())
             (score,) = model.score([item(PLAIN, 2, 4)], Question(None))
@@ -101,14 +101,14 @@ class TestHonesty:
     def test_refused_before_anything_is_asked(
         self, manner: Manner, question: Question, why: str
     ) -> None:
-        """What an endpoint cannot do is refused with the reason, and it is sent nothing."""
+        """What an endpoint cannot do is refused with the reason, before a request."""
         with endpoint(manner) as (model, (peer,)):
             with pytest.raises(UsageError, match=why):
                 model.score([item(PLAIN, 2, 4)], question)
             assert not peer.requests
 
     def test_one_refused_log(self) -> None:
-        """A log that the server does not take is unscored with the server's words; the others are scored."""
+        """A log that the server refuses is unscored with the server's message; the others are scored."""
         items = [item(PLAIN, 2, 4), item(long_talk(3), 2, 4, 6)]
         with endpoint("vllm") as (model, (peer,)):
             peer.faults = [says(400, {"error": "too \x1b[2J long"})]
@@ -131,7 +131,7 @@ class TestHonesty:
         ],
     )
     def test_answers_that_are_none(self, answer: object) -> None:
-        """An answer without the probabilities that were asked for makes a log unscored, never a number."""
+        """An answer without the requested probabilities makes a log unscored."""
         with endpoint("vllm") as (model, (peer,)):
             peer.faults = [says(200, answer)] * 50
             (score,) = model.score([item(PLAIN, 2, 4)], Question(None))
@@ -139,12 +139,13 @@ class TestHonesty:
         assert score.unscored
 
     def test_other_tokens(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where a server of texts cuts a log into other tokens than the model process, that score says so, and only
-        that one."""
+        """Where a server of texts only splits a log into other tokens than the model process, that score has a note,
+        and no other.
+        """
         whole = ToyPeer.post
 
         def joins(self: ToyPeer, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-            """Three line breaks are two tokens."""
+            """A tokeniser by which three line breaks are two tokens."""
             code, what = whole(self, path, body)
             if path == "/extras/tokenize" and "\n\n\n" in body["input"]:
                 what["tokens"].remove(ord("\n"))
@@ -162,7 +163,7 @@ class TestHonesty:
         ]
 
     def test_control_tokens_in_a_log(self) -> None:
-        """What a server would read as a control token is broken up, and the score says so."""
+        """Control tokens in a log are broken up, and the score has a note."""
         with endpoint("vllm") as (model, (peer,)):
             (score,) = model.score([item(TALK, 2, 4)], Question(None))
             sent = [token for body in peer.completions for token in body["prompt"]]
@@ -181,7 +182,7 @@ class TestJudgeByMessages:
         return score
 
     def test_words_are_read_off_the_first_token(self) -> None:
-        """An endpoint for messages judges: the answers' probabilities are those in its list."""
+        """In mode `judge` a chat endpoint gives the probabilities of the answers in its list."""
         with endpoint("chat") as (_, (peer,)):
             peer.top = 259
             can = replace(capabilities("chat"), chat_top=259)
@@ -199,7 +200,7 @@ class TestJudgeByMessages:
         )
 
     def test_words_that_are_not_listed(self) -> None:
-        """A word that is not in the list leaves the conversation unscored."""
+        """An answer that is not in the list leaves the conversation unscored."""
         with endpoint("chat") as (_, (peer,)):
             score = self.judged(replace(capabilities("chat"), chat_top=1), peer)
         assert score.unscored is not None

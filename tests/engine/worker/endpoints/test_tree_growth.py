@@ -1,4 +1,6 @@
-"""Response trees over HTTP against the same model in process; what a list hides is pruned mass."""
+"""Response trees over HTTP, compared with the same model in process; tokens outside of the server's list are pruned
+mass.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +56,13 @@ def by_tokens(tree: Tree) -> dict[tuple[tuple[int, ...], Kind], float]:
 
 
 def by_text(tree: Tree) -> dict[tuple[bytes, Kind], float]:
-    """Leaves by what they say."""
+    """Leaves by their text."""
     return {(tree.text(at), tree.nodes[at].kind): tree.nodes[at].mass for at in tree.leaves()}
 
 
 class TestParity:
     def test_same_tree_where_everything_is_listed(self) -> None:
-        """With a list of the whole vocabulary the tree is that of the model process, node for node."""
+        """With the whole vocabulary listed the tree equals that of the model process, node for node."""
         with endpoint("llama-server") as (_, peers):
             can = replace(capabilities("llama-server"), top=259)
             found = grown(client(peers, can))
@@ -74,13 +76,15 @@ class TestParity:
         assert found.answer == tuple(job.answer)
 
     def test_recorded_answer(self) -> None:
-        """A server that reads prompts gives the recorded answer's probabilities in the same request as its text."""
+        """A server that scores prompts gives the recorded answer's probabilities in the request with its text."""
         with endpoint("vllm") as (model, _):
             found = grown(model)
         assert found.answer_log_probs == pytest.approx(in_process()[1].answer_log_probs, abs=1e-5)
 
     def test_a_list_of_texts(self) -> None:
-        """A server that names tokens by texts grows the same leaves, but for bytes that are no text of their own."""
+        """A server that names tokens by texts gives the same leaves, except for bytes that are no text by
+        themselves.
+        """
         with endpoint("llama-cpp-python") as (model, _):
             found = grown(model)
         expected = by_text(in_process()[0])
@@ -94,13 +98,13 @@ class TestWhatIsHidden:
     @pytest.mark.parametrize("manner", ["vllm", "llama-server", "llama-cpp-python"])
     @pytest.mark.parametrize("top", [1, 3, 20])
     def test_account_is_exact(self, manner: Manner, top: int) -> None:
-        """Covered, pruned and unexpanded mass make 1 however little is listed."""
+        """Covered, pruned and unexpanded mass add up to 1 however few tokens are listed."""
         with endpoint(manner) as (_, peers):
             found = grown(client(peers, replace(capabilities(manner), top=top)))
         assert total(found.tree.account()) == pytest.approx(1, abs=1e-12)
 
     def test_hidden_tokens_are_pruned(self) -> None:
-        """With three tokens listed no node has more children, and all that the others hold is pruned."""
+        """With three tokens listed no node has more children, and the mass of the others is pruned."""
         with endpoint("vllm") as (_, peers):
             found = grown(client(peers, replace(capabilities("vllm"), top=3)))
         tree, _ = in_process(replace(OPTIONS, widest=3))
@@ -109,7 +113,7 @@ class TestWhatIsHidden:
         assert found.tree.account().pruned == pytest.approx(tree.account().pruned, abs=1e-6)
 
     def test_entropies_are_bounds(self) -> None:
-        """What is hidden widens the entropy's upper bound and never makes it less than what is known in process."""
+        """Unlisted tokens widen the upper bound of the entropy, and the bounds contain the exact value."""
         with endpoint("vllm") as (_, peers):
             found = grown(client(peers, replace(capabilities("vllm"), top=3)))
         known = measure(in_process(replace(OPTIONS, widest=3))[0])
@@ -117,7 +121,7 @@ class TestWhatIsHidden:
         assert measure(found.tree).entropy_high >= known.entropy_high
 
     def test_the_end_is_not_told(self) -> None:
-        """A node after which a server of texts ends and lists nothing stays unread; its mass is unexpanded."""
+        """A node after which a server of texts ends without a list stays unread; its mass is unexpanded."""
         with endpoint("llama-cpp-python") as (model, _):
             found = grown(model)
         unread = [node for node in found.tree.nodes if node.kind is Kind.FRONTIER]
@@ -125,7 +129,9 @@ class TestWhatIsHidden:
         assert found.tree.account().unexpanded == pytest.approx(mass, abs=1e-12)
 
     def test_numbers_of_our_own(self) -> None:
-        """The end token's id means nothing where tokens are numbered as they come: no text ends by its number."""
+        """Where tokens get numbers in the order of their appearance, the end token's id has no meaning, and no text
+        ends by it.
+        """
         with endpoint("llama-cpp-python") as (_, peers):
             can = replace(capabilities("llama-cpp-python"), end_token=2)
             found = grown(client(peers, can))
@@ -135,7 +141,7 @@ class TestWhatIsHidden:
 
 class TestSamplers:
     def test_top_k_is_followed_exactly(self) -> None:
-        """A sampler that keeps no more tokens than are listed is followed exactly, temperature included."""
+        """A sampler with a top-k within the list is reproduced exactly, temperature included."""
         options = TreeOptions(0.02, max_tokens=2, transform=Transform(temperature=0.7, top_k=5))
         with endpoint("vllm") as (model, _):
             found = grown(model, options)
@@ -145,7 +151,7 @@ class TestSamplers:
         "transform", [Transform(temperature=0.5), Transform(top_p=0.9), Transform(top_k=50)]
     )
     def test_others_are_refused(self, transform: Transform) -> None:
-        """A sampler that needs what the list hides is refused before anything is asked."""
+        """A sampler that needs unlisted tokens is refused before a request."""
         with endpoint("vllm") as (model, (peer,)):
             with pytest.raises(UsageError, match="lists 20 tokens"):
                 model.grow([PLACE], replace(OPTIONS, transform=transform), Budget())
@@ -154,7 +160,7 @@ class TestSamplers:
 
 class TestGrowth:
     def test_bound_on_nodes(self) -> None:
-        """A budget ends growth with an account that holds, and going on gives the tree of one growth."""
+        """A budget of nodes ends growth with correct masses, and growing further gives the tree of one growth."""
         with endpoint("vllm") as (model, _):
             whole = grown(model)
             (part,), work = model.grow([PLACE], OPTIONS, Budget(nodes=5))
@@ -165,7 +171,7 @@ class TestGrowth:
         assert by_tokens(rest.tree) == pytest.approx(by_tokens(whole.tree), rel=1e-9)
 
     def test_lower_alpha(self) -> None:
-        """Growing on to a lower alpha gives the leaves of a tree of that alpha."""
+        """Growing further to a lower alpha gives the leaves of a tree of that alpha."""
         lower = replace(OPTIONS, alpha=0.0015)
         with endpoint("vllm") as (model, _):
             first = grown(model)
@@ -174,7 +180,7 @@ class TestGrowth:
         assert by_tokens(on.tree) == pytest.approx(by_tokens(anew.tree), rel=1e-9)
 
     def test_cancelled_growth_keeps_its_account(self) -> None:
-        """A tree that is grown on and cancelled comes back with what has grown, and an exact account."""
+        """Growing further that is cancelled gives the tree as far as it has grown, with correct masses."""
         with endpoint("vllm") as (model, (peer,)):
             (part,), _ = model.grow([PLACE], OPTIONS, Budget(nodes=2))
             peer.delay = 0.3
@@ -186,7 +192,7 @@ class TestGrowth:
         assert total(on.tree.account()) == pytest.approx(1, abs=1e-12)
 
     def test_trees_do_not_depend_on_each_other(self) -> None:
-        """Trees grown side by side over two endpoints are those grown alone over one."""
+        """Trees grown together over two endpoints equal those grown alone over one."""
         places = [PLACE, replace(PLACE, texts=("Hello ", "there"))]
         with endpoint("vllm", 2) as (both, (first, _)):
             together, _ = both.grow(places, OPTIONS, Budget())
@@ -197,7 +203,7 @@ class TestGrowth:
 
 
 def test_refused() -> None:
-    """Endpoints without log-probabilities grow no trees and say why."""
+    """Endpoints without log-probabilities refuse trees with the reason."""
     with (
         endpoint("bare") as (model, _),
         pytest.raises(UsageError, match=r"trees.*no log-probabilities"),

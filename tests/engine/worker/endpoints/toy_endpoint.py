@@ -1,4 +1,4 @@
-"""A toy peer with what asks it, as a run would."""
+"""A toy server and its client, as a run has them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.engine.model.toy import END
 
 
 async def at_once(seconds: float) -> None:
-    """Waits for nothing."""
+    """A wait that takes no time."""
 
 
 @cache
 def capabilities(manner: Manner) -> Capabilities:
-    """What a probe finds of a peer of this kind."""
+    """The probe result of a server of this kind."""
     with running(manner) as peer:
         return probe(parse_address(peer.url), end_text=NAMES[END])
 
@@ -37,7 +37,7 @@ def client(
     prices: Prices | None = None,
     context: int | None = None,
 ) -> EndpointModel:
-    """What asks some peers alike, ready for requests."""
+    """A client for these servers, ready for requests."""
     askers = [(EndpointClient(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
     made = EndpointModel("toy", Fleet(askers, replies), can)
     made.load(Path(), LoadOptions(context=context))
@@ -46,7 +46,7 @@ def client(
 
 @contextmanager
 def endpoint(manner: Manner, count: int = 1) -> Iterator[tuple[EndpointModel, list[ToyPeer]]]:
-    """Peers of one kind, and what asks them."""
+    """Servers of one kind, and their client."""
     with ExitStack() as stack:
         peers = [stack.enter_context(running(manner)) for _ in range(count)]
         yield client(peers, capabilities(manner)), peers
