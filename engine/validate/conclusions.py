@@ -55,7 +55,7 @@ def format_contrast(contrast: Contrast, interval: str = "") -> str:
     metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
     named = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
     named += f" against {contrast.other} {figure(contrast.second)}"
-    ends = f"{signed(off.value)}, {signed(off.low)} to {signed(off.high)}"
+    ends = f"{_signed(off.value)}, {_signed(off.low)} to {_signed(off.high)}"
     if contrast.p is None or contrast.corrected is None:
         return f"{named}: too few of one kind to test, n = {contrast.n:,} ({ends})"
     ends = f"{ends}; {format_p(contrast.corrected)}"
@@ -79,7 +79,7 @@ def format_p(p: float) -> str:
     return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.1 else f"p = {figure(p)}"
 
 
-def signed(value: float) -> str:
+def _signed(value: float) -> str:
     """Formats a difference with two digits and its sign, `+.12`, `-.05`; without a sign when it rounds to 0."""
     text = figure(value)
     return f"+{text}" if value > 0 and text != ".00" else text

@@ -66,7 +66,7 @@ def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "4 conversations of 4 gold goals" in lines[0]
     assert lines[-3].startswith("as it stands")
     assert "V of as it stands" in lines[-2]
-    assert "too few of one kind to tell, n = 4" in lines[-2]
+    assert "too few of one kind to test, n = 4" in lines[-2]
 
 
 def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
