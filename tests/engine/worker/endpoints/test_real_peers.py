@@ -1,4 +1,4 @@
-"""Real servers with the embedded model in F32, where exactness can be proved, against the same weights in process."""
+"""Real servers with the test model in F32, compared with the same weights in process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.completeness.block import ItemScore, LogItem, Question, log_item
-from engine.conversation import Conversation, render_log
+from engine.conversation import Conversation, Message, render_log
 from engine.errors import UsageError
 from engine.model.http.address import parse_address
 from engine.model.http.capabilities import Capabilities
@@ -24,6 +24,7 @@ from engine.trees.tree import Kind, Tree, TreeOptions
 from engine.worker.client import ModelProcess
 from engine.worker.endpoints.client import EndpointModel
 from engine.worker.model_client import ModelClient
+from tests.engine.model.tiny import SPECIAL
 from tests.engine.worker.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 
 pytest.importorskip("sse_starlette", reason="needs llama-cpp-python[server]")
@@ -65,7 +66,7 @@ def llama(expanded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="module")
 def found(llama: str) -> Capabilities:
-    """What a probe finds of it."""
+    """The result of a probe."""
     return probe(parse_address(llama), end_text="<|im_end|>")
 
 
@@ -88,8 +89,9 @@ def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
 
 class TestLlamaCppPython:
     def test_probe(self, found: Capabilities) -> None:
-        """It takes texts, lists tokens by texts, can be made to write, and is found out where it is wrong: for a
-        prompt's own tokens it gives the probabilities of other positions."""
+        """The probe finds that the server takes texts only, names tokens by texts, accepts a forced continuation, and
+        that its log-probabilities of prompt tokens are those of other positions.
+        """
         assert (found.completions, found.chat, found.grammar, found.forced) == (True,) * 4
         assert (found.ids, found.named, found.echo, found.template) == (False, False, False, "")
         assert found.tokens == "llama-cpp-python"
@@ -99,7 +101,7 @@ class TestLlamaCppPython:
     def test_curves(
         self, tag: str, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
     ) -> None:
-        """Probabilities of a tag and of going on are those of the model process at every boundary."""
+        """Probabilities of an end tag and of a continuation equal those of the model process at every boundary."""
         question = Question(None, tag)
         expected, scores = (model.score(items[:1], question) for model in (in_process, over_http))
         assert [score.tokens for score in scores] == [score.tokens for score in expected]
@@ -109,11 +111,11 @@ class TestLlamaCppPython:
     def test_replies(
         self, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
     ) -> None:
-        """The most probable replies are the same tokens."""
+        """The greedy replies have the same tokens."""
         assert replies(over_http, items) == replies(in_process, items)
 
     def test_trees(self, in_process: ModelProcess, over_http: EndpointModel) -> None:
-        """Leaves have the probabilities that they have in process, and the account is exact."""
+        """Leaves have the same probabilities as in process, and the masses add up to 1."""
         (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
         options = TreeOptions(alpha=0.02, max_tokens=4, stop=("\n",))
         trees = [
@@ -127,7 +129,7 @@ class TestLlamaCppPython:
             assert mass == pytest.approx(expected[text], abs=NOISE)
 
     def test_refused(self, over_http: EndpointModel, items: list[LogItem]) -> None:
-        """The end-of-text token has no text, so its probability is refused."""
+        """The end-of-text token has no text on this server, so a curve to it is refused."""
         with pytest.raises(UsageError, match="names tokens by their texts"):
             over_http.score(items, Question(None))
 
@@ -139,42 +141,50 @@ def points(scores: list[ItemScore]) -> list[float]:
 
 
 def ended(tree: Tree) -> dict[bytes, float]:
-    """Leaves that ended, by what they say."""
+    """Ended leaves by their text."""
     nodes = tree.nodes
     return {tree.text(at): nodes[at].mass for at in tree.leaves() if nodes[at].kind is Kind.ENDED}
 
 
-@pytest.fixture(scope="module")
-def folder(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded model as `transformers` reads it."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    made = tmp_path_factory.mktemp("transformers") / "model"
-    where, file = str(shipped.parent), shipped.name
-    model = AutoModelForCausalLM.from_pretrained(where, gguf_file=file, dtype="float32")
-    # The weights were expanded while they were read; what they were before cannot be written.
-    model.hf_quantizer = None
-    del model.config.quantization_config
-    model.save_pretrained(made)
-    AutoTokenizer.from_pretrained(where, gguf_file=file).save_pretrained(made)
-    return made
-
-
 class TestTransformersServe:
+    """On a tiny model with random weights, which the server reads at once."""
+
     @pytest.fixture(scope="class")
-    def url(self, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-        pytest.importorskip("torch", reason="needs the extra train")
-        with transformers_serve(folder, tmp_path_factory.mktemp("serve")) as url:
+    def base(self, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+        """The model as `transformers` reads it and as a GGUF file; it writes ASCII, so that every token is a text."""
+        pytest.importorskip("peft", reason="needs the extra train")
+        from transformers import AutoModelForCausalLM
+
+        from tests.training.tiny_bases import write_gguf
+        from tests.training.tiny_runs import tiny_base
+
+        folder, file = tiny_base(tmp_path_factory.mktemp("transformers"))
+        model = AutoModelForCausalLM.from_pretrained(folder)
+        head = model.lm_head.weight.data
+        head[: len(SPECIAL) + 0x20] = 0
+        head[len(SPECIAL) + 0x7F :] = 0
+        model.save_pretrained(folder)
+        return folder, write_gguf(model, file)
+
+    @pytest.fixture(scope="class")
+    def url(
+        self, base: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[str]:
+        with transformers_serve(base[0], tmp_path_factory.mktemp("serve")) as url:
             yield url
 
     def test_replies_and_no_more(
-        self, url: str, in_process: ModelProcess, items: list[LogItem]
+        self, url: str, base: tuple[Path, Path], items: list[LogItem], tmp_path: Path
     ) -> None:
-        """It writes the same most probable replies; without log-probabilities curves and trees are refused."""
+        """The greedy replies are the same; without log-probabilities curves and trees are refused."""
         can = probe(parse_address(url))
         assert (can.completions, can.top, can.echo, can.tokens) == (True, 0, False, "")
         model = asking(url, can)
-        assert replies(model, items[:1]) == replies(in_process, items[:1])
+        here = ModelProcess(tmp_path / "worker.log")
+        here.load(base[1], OPTIONS)
+        talk = [log_item(render_log([Message("user", "Hello?"), Message("assistant", "Hello!")]))]
+        assert replies(model, talk) == replies(here, talk)
+        here.close()
         with pytest.raises(UsageError, match="no log-probabilities"):
             model.score(items, Question(None, "\n"))
         (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
