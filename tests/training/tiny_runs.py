@@ -27,7 +27,7 @@ CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
 
 
 def item(number: int, turns: int) -> dict[str, Any]:
-    """A log of so many turns that asks for something and ends with a courtesy, as a data file has it."""
+    """A line of a data file: a log of this many turns that begins with a request and ends with a courtesy."""
     rng = Random(number)
     texts: list[str] = []
     boundaries: list[int] = []
@@ -42,7 +42,7 @@ def item(number: int, turns: int) -> dict[str, Any]:
 
 
 def tiny_base(folder: Path) -> tuple[Path, Path]:
-    """A tiny base as a Hugging Face folder and as a GGUF file, with the same tokens: one a byte."""
+    """A tiny base as a Hugging Face folder and as a GGUF file, with the same tokens: one for each byte."""
     hub = folder / "base"
     model = tiny_model("llama")
     model.save_pretrained(hub)
@@ -96,7 +96,7 @@ def start(run: RunDirectory) -> Trainer:
 
 
 def launched(run: RunDirectory, *launcher: str) -> subprocess.Popen[bytes]:
-    """The process of a run as people start it, by `python -m` another module where one is named."""
+    """The process of a run started as people start it, by `python -m training` or another module."""
     with run.log.open("ab") as log:
         return subprocess.Popen(
             [sys.executable, *launcher, "-m", "training", str(run.path)],
@@ -108,17 +108,17 @@ def launched(run: RunDirectory, *launcher: str) -> subprocess.Popen[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """A forked trainer, with what tests use of `subprocess.Popen`."""
+    """A forked trainer with the methods of `subprocess.Popen` that tests use."""
 
     process: ForkServerProcess
 
     def send_signal(self, number: int) -> None:
-        """Sends a signal to it."""
+        """Sends a signal to the process."""
         assert self.process.pid is not None
         os.kill(self.process.pid, number)
 
     def wait(self) -> int | None:
-        """Waits for its end and returns its exit code."""
+        """Waits for the end of the process; returns its exit code."""
         self.process.join()
         return self.process.exitcode
 

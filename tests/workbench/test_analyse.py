@@ -41,14 +41,14 @@ def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the number of conversations behind each mean, of those that the filter matches."""
+    """The JSON has the number of conversations behind each mean, over those that the filter matches."""
     assert main(["analyse", "turns", str(path), "--json", "--filter", "turns>1"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["turns"]
     assert row == {"turns": 2, "conversations": 2, "means": {"质量": 2.0}, "counts": {"质量": 1}}
 
 
 def test_the_same_text_twice(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A record with the text of another one counts beside it; the same record from another place does not."""
+    """A record with the same text as another one counts too; the same record from another file does not."""
     with Project.open(path) as project:
         fill(project, [talk("a2", "hi", "ho", truth={"rating": {"质量": 2}})], "b")
         fill(project, [talk("a", "hi", "ho", truth={"rating": {"质量": 1}})], "c")
@@ -58,7 +58,7 @@ def test_the_same_text_twice(path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_nothing_matches(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is an error of usage."""
+    """A filter that nothing matches is a usage error."""
     assert main(["analyse", "turns", str(path), "--filter", "turns>9"]) == 2
     assert "No conversation matches" in capsys.readouterr().err
 
@@ -66,8 +66,9 @@ def test_nothing_matches(path: Path, capsys: pytest.CaptureFixture[str]) -> None
 class TestAptitude:
     @pytest.fixture
     def logs(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-        """A project of simulations: one instruction under two conditions, two runs of which are the same text, and one
-        run without an attempt."""
+        """A project of simulations: one instruction under two conditions, with two runs of the same text, and one
+        without an attempt.
+        """
         lines = [
             {
                 "conv_id": f"{condition}-{n}",
@@ -92,7 +93,7 @@ class TestAptitude:
         return tmp_path / "p.wb"
 
     def test_every_run_counts(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Two runs with the same text are one conversation and two runs; one without an attempt scores 0."""
+        """Two runs with the same text are one conversation and count as two runs; one without an attempt scores 0."""
         assert main(["analyse", "aptitude", str(logs), "--json"]) == 0
         full, sharded = json.loads(capsys.readouterr().out)["aptitude"]
         assert sharded["performance"] == 0
@@ -102,7 +103,7 @@ class TestAptitude:
         assert full["unreliability"] == pytest.approx(80)
 
     def test_table(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Of one run nothing is said of reliability."""
+        """With one run only, the table has no reliability."""
         assert main(["analyse", "aptitude", str(logs)]) == 0
         told = capsys.readouterr()
         assert told.out.splitlines()[2].split() == [
@@ -111,7 +112,7 @@ class TestAptitude:
         assert "simulated once" in told.err
 
     def test_nothing_simulated(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Says what such logs have."""
+        """Without simulations the error says what such logs contain."""
         assert main(["analyse", "aptitude", str(path)]) == 2
         assert "conv_type" in capsys.readouterr().err
 
@@ -121,7 +122,9 @@ SIMULATED = shared_file("recllmsim_agent")
 if SIMULATED is not None:
 
     def test_the_table_of_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """As computed from the file itself: pairs of messages, and the mean of each rating, digit for digit."""
+        """The table equals what is computed from the file itself, digit for digit: pairs of messages, and the mean of
+        each rating.
+        """
         assert SIMULATED is not None
         with gzip.open(SIMULATED) as file:
             records = list(map(json.loads, file))

@@ -64,7 +64,7 @@ def rows(capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], dict[str, 
 
 
 def test_in_one_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Everybody is predicted by what other people said, and the table says what beats the most frequent answer."""
+    """Everybody is predicted from other people's messages, and the table says what beats the most frequent answer."""
     path = project(tmp_path / "s.wb", [simulated(n) for n in range(3 * PEOPLE)])
     capsys.readouterr()
     assert main(["analyse", "profiles", path]) == 0
@@ -83,7 +83,7 @@ def test_in_one_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_learnt_from_simulated_people_and_tested_on_real_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Across languages: by the translations, with the answers of both vocabularies put together."""
+    """Prediction works across languages, with the translations and the answers of both vocabularies joined."""
     train = project(tmp_path / "s.wb", [simulated(n) for n in range(2 * PEOPLE)])
     test = project(tmp_path / "r.wb", [real(n) for n in range(6)])
     capsys.readouterr()
@@ -97,7 +97,7 @@ def test_learnt_from_simulated_people_and_tested_on_real_ones(
 
 
 def test_without_translations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Words of another script say nothing, and the command says that."""
+    """Without translations the words of another script predict nothing, and the command says so."""
     train = project(tmp_path / "s.wb", [simulated(n, translated=False) for n in range(2 * PEOPLE)])
     test = project(tmp_path / "r.wb", [real(n) for n in range(6)])
     capsys.readouterr()
@@ -106,7 +106,7 @@ def test_without_translations(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only so many are predicted, drawn by the seed."""
+    """A limit predicts that many conversations, drawn by the seed."""
     path = project(tmp_path / "s.wb", [simulated(n) for n in range(3 * PEOPLE)])
     capsys.readouterr()
     assert main(["analyse", "profiles", path, "--limit", "7", "--json"]) == 0
@@ -114,7 +114,7 @@ def test_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nobody_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without profiles, and with too few people who share an answer, the command says what it needs."""
+    """Without profiles, or with too few people of the same answer, the error says what is needed."""
     plain = [{"id": str(n), "messages": [{"role": "user", "content": f"hi {n}"}]} for n in range(3)]
     path = project(tmp_path / "p.wb", plain)
     few = project(tmp_path / "f.wb", [simulated(n) for n in range(4)])

@@ -1,4 +1,4 @@
-"""`workbench.bench` on a tiny budget: every figure is there and of the right kind; none is judged by its size."""
+"""`workbench.bench` with a small budget: every figure is there with the right type; no size is asserted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workbench.bench.list_times import FILTERS, SEARCHES
 
 
 def quick(tmp_path: Path, *which: str, **more: Any) -> dict[str, Any]:
-    """Runs parts of the bench in folders of their own; what comes back can be printed as JSON."""
+    """Runs parts of the bench in folders of their own; asserts that the result can be printed as JSON."""
     found = run(
         which,
         lambda note: None,
@@ -40,26 +40,26 @@ def quick(tmp_path: Path, *which: str, **more: Any) -> dict[str, Any]:
 
 
 def positive(part: dict[str, Any], *names: str) -> None:
-    """Asserts that these figures are there and greater than nothing."""
+    """Asserts that these figures are there and above zero."""
     assert {name: part[name] for name in names if not part[name] > 0} == {}
 
 
 class TestParts:
     def test_import(self, tmp_path: Path) -> None:
-        """The import is measured on generated messages beside the yardstick."""
+        """The import is measured on generated messages, beside a bare import as a baseline."""
         found = quick(tmp_path, "import")["import"]
         assert found["messages"] >= 300
         positive(found, "messages_per_s", "bare_messages_per_s", "fraction_of_bare_sqlite")
 
     def test_import_of_a_given_file(self, tmp_path: Path) -> None:
-        """A file of one's own is measured instead."""
+        """A given file is measured instead."""
         source = tmp_path / "mine.jsonl"
         write_jsonl(sample_conversations(count=3), source)
         found = quick(tmp_path, "import", file=source)["import"]
         assert found["messages"] == sum(len(c.messages) for c in sample_conversations(count=3))
 
     def test_import_that_fails_is_no_figure(self, tmp_path: Path) -> None:
-        """A file that cannot be imported whole ends the bench with the reason."""
+        """A file that cannot be imported completely ends the bench with the reason."""
         source = tmp_path / "broken.jsonl"
         write_jsonl(sample_conversations(count=3), source)
         with source.open("a") as file:
@@ -68,7 +68,7 @@ class TestParts:
             quick(tmp_path, "import", file=source)
 
     def test_list(self, tmp_path: Path) -> None:
-        """The list is measured on as many conversations as asked for; its worst kinds are those of the breakdown."""
+        """The list is measured on as many conversations as asked for; the slowest kinds are those of the breakdown."""
         found = quick(tmp_path, "list", rows=450)["list"]
         positive(
             found,
@@ -83,7 +83,7 @@ class TestParts:
         assert found["search_ms"] in kinds["search"].values()
 
     def test_startup(self, tmp_path: Path) -> None:
-        """The program is really started, and draws a project in a terminal."""
+        """The program is started as a process and draws a project in a terminal."""
         found = quick(tmp_path, "startup")["startup"]
         positive(found, "help_s", "app_import_s", "first_paint_s")
         assert found["help_s"] <= found["help_median_s"]
@@ -125,7 +125,7 @@ class TestParts:
 
 class TestMaterial:
     def test_listed_project(self, tmp_path: Path) -> None:
-        """The project of the list is sound, the same for the same seed, and holds something of every kind."""
+        """The project of the list is valid, the same for the same seed, and has something of every kind."""
         paths = tmp_path / "a.wb", tmp_path / "b.wb"
         count, again = (write_list_project(path, 600, lambda note: None) for path in paths)
         assert content(paths[0]) == content(paths[1])
@@ -141,7 +141,7 @@ class TestMaterial:
                 assert 0 < len(store.ids(ListQuery(parse_filter(text)))) <= 600, text
 
     def test_yardstick_stores_the_same_messages(self, tmp_path: Path) -> None:
-        """Bare import and import leave the same text in the tables and a sound index over it."""
+        """The bare import and the import store the same text with a valid index."""
         source = tmp_path / "in.jsonl"
         write_import_file(source, 200)
         ours, bare = tmp_path / "ours.wb", tmp_path / "bare.wb"
@@ -160,7 +160,7 @@ class TestMaterial:
             assert len(theirs[table]) == len(mine[table]) > 0, table
 
     def test_generated_conversations_are_all_different(self, tmp_path: Path) -> None:
-        """Repeating the samples makes no duplicates, which an import would leave out."""
+        """The generated conversations have no duplicates, which an import would skip."""
         source = tmp_path / "in.jsonl"
         write_import_file(source, 3_000)
         (opened,) = open_inputs([source])
@@ -175,7 +175,7 @@ class TestMaterial:
         assert len({item.texts for item in items}) == 5
 
     def test_blocks_hold_what_was_asked_for(self) -> None:
-        """Whole conversations up to about the number of characters, in blocks as a run has them."""
+        """Blocks have whole conversations up to about the given number of characters, as in a run."""
         blocks = scoring_blocks(30_000)
         chars = sum(len(text) for block in blocks for item in block for text in item.texts)
         assert 27_000 < chars <= 30_000

@@ -1,4 +1,4 @@
-"""`workbench.bench.goals` on few vectors: every figure is there and of the right kind; none is judged by its size."""
+"""`workbench.bench.goals` on few vectors: every figure is there with the right type; no size is asserted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.bench.runner import run
 
 
 def test_figures(tmp_path: Path) -> None:
-    """Every task has its seconds and its memory, clustering and search what they are worth, beside the yardsticks."""
+    """Every task has seconds and memory, clustering and search also their quality, beside the baselines."""
     notes: list[str] = []
     found = run(
         ["goals"], notes.append, data=tmp_path / "data", cache=tmp_path / "cache", quick=True

@@ -1,4 +1,4 @@
-"""`workbench.doctor`: on this machine as it is, and on machines where something is wrong."""
+"""`workbench.doctor` on this machine, and on simulated machines where something is wrong."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with enough in it that there are pages to damage."""
+    """A project large enough that there are pages to damage."""
     path = tmp_path / "work" / "p.wb"
     path.parent.mkdir()
     with Project.open(path, create=True) as opened:
@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def named(checks: list[Check], name: str) -> Check:
-    """The one check of this name."""
+    """The check of this name."""
     found = [check for check in checks if check.name == name]
     assert len(found) == 1, (name, checks)
     return found[0]
@@ -60,7 +60,7 @@ def named(checks: list[Check], name: str) -> Check:
 
 class TestThisMachine:
     def test_everything_needed_is_there(self, folders: tuple[Path, Path], project: Path) -> None:
-        """Where the tests run, the program runs: nothing is bad, and the words come from the machine itself."""
+        """On the machine of the tests no check is bad, and the texts describe this machine."""
         checks = report(*folders, project)
 
         assert [check for check in checks if check.status == "bad"] == []
@@ -79,7 +79,7 @@ class TestThisMachine:
         assert all(bool(check.fix) == (check.status != "ok") for check in checks)
 
     def test_looking_leaves_nothing_behind(self, folders: tuple[Path, Path], project: Path) -> None:
-        """A check of a project changes no byte of it, and makes no folder."""
+        """Checking a project changes no byte of it and creates no folder."""
         before = project.read_bytes()
         cache = folders[1] / "not" / "there"
         report(folders[0], cache, project)
@@ -89,13 +89,13 @@ class TestThisMachine:
 
 class TestModels:
     def test_untuned(self, folders: tuple[Path, Path]) -> None:
-        """A model that was never tuned here is told with the command that tunes it."""
+        """A model that was never tuned here is reported with the command that tunes it."""
         check = named(report(*folders), "tuning")
         assert check.status == "warn"
         assert "workbench models tune" in check.fix
 
     def test_tuned_copy_gone(self, folders: tuple[Path, Path]) -> None:
-        """A cache that was emptied is noticed; with the copy in place tuning is ok."""
+        """A missing tuned copy is reported; with the copy in place tuning is ok."""
         data, cache = folders
         catalog = Catalog(data, cache)
         result = {
@@ -109,7 +109,7 @@ class TestModels:
         assert named(report(*folders), "tuning").status == "ok"
 
     def test_added_model_missing(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """A model whose file was moved away is bad and its path is named."""
+        """A model whose file is missing is bad, and its path is named."""
         added = write_sliding(tmp_path / "mine.gguf")
         Catalog(*folders).add(added)
         check = named(report(*folders), "model mine")
@@ -124,7 +124,7 @@ class TestModels:
     def test_added_model_is_something_else(
         self, folders: tuple[Path, Path], tmp_path: Path
     ) -> None:
-        """A model file whose bytes are not a GGUF file any more is bad."""
+        """A model file that is no GGUF file any more is bad."""
         added = tmp_path / "mine.gguf"
         added.write_bytes(b"GGUF\3\0\0\0")
         Catalog(*folders).add(added)
@@ -132,7 +132,7 @@ class TestModels:
         assert "not a GGUF file" in named(report(*folders), "model mine").found
 
     def test_added_model_is_damaged(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """A model whose file was cut is bad, and what is wrong with it is told."""
+        """A model whose file was cut is bad, with what is wrong with it."""
         added = write_sliding(tmp_path / "mine.gguf")
         Catalog(*folders).add(added)
         added.write_bytes(added.read_bytes()[:-500])
@@ -143,7 +143,9 @@ class TestModels:
     def test_model_too_large(
         self, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A model that takes more than there is is told before it is loaded; a GPU is counted in, with its layers."""
+        """A model that needs more than the free memory is reported before it is loaded; a GPU counts with its
+        layers.
+        """
         Catalog(*folders).add(write_sliding(tmp_path / "mine.gguf"))
         monkeypatch.setattr("workbench.doctor.machine_memory", lambda: MachineMemory(1_000_000))
         check = named(report(*folders), "model mine")
@@ -155,7 +157,7 @@ class TestModels:
         assert (check.status, "7 of 7 layers on the GPU" in check.found) == ("ok", True)
 
     def test_pull_not_ended(self, folders: tuple[Path, Path]) -> None:
-        """A pull that rests is told with what goes on with it."""
+        """A paused pull is reported with the command that resumes it."""
         data, _ = folders
         file = PartFile("tiny.gguf", 1000, "ab" * 32)
         wanted = Manifest("tiny", "http://hub", "someone/Tiny-GGUF", "c0ffee", "mit", "", (file,))
@@ -169,7 +171,7 @@ class TestModels:
     def test_default_model_damaged(
         self, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Weights of the right size with other bytes are told by the checksum that pip recorded."""
+        """Weights of the right size with other bytes are detected by the checksum that pip recorded."""
         copy = tmp_path / embedded_model().name
         shutil.copyfile(embedded_model(), copy)
         with copy.open("r+b") as file:
@@ -182,14 +184,14 @@ class TestModels:
         assert "pip install" in check.fix
 
     def test_catalogue_damaged(self, folders: tuple[Path, Path]) -> None:
-        """A catalogue that is no JSON is one bad check, and the rest is still looked at."""
+        """A catalogue that is no JSON is one bad check, and the other checks still run."""
         (folders[0] / "models.json").write_text("{")
         checks = report(*folders)
         assert named(checks, "models").status == "bad"
         assert named(checks, "terminal").status == "ok"
 
     def test_adapter_gone(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """An adapter that was added and whose file is gone is a warning that names it."""
+        """An added adapter whose file is missing is a warning that names it."""
         file = adapter_file(tmp_path / "mine.gguf")
         Catalog(*folders).add_adapter(file)
         check = named(report(*folders), "adapters")
@@ -199,7 +201,7 @@ class TestModels:
         assert (check.status, "mine" in check.found) == ("warn", True)
 
     def test_model_process_cannot_start(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """A llama.cpp that cannot be loaded is bad, with the last line of what the process said."""
+        """A llama.cpp that cannot be loaded is bad, with the last line of the process's output."""
         broken = tmp_path / "broken"
         (broken / "llama_cpp").mkdir(parents=True)
         (broken / "llama_cpp" / "__init__.py").write_text(
@@ -224,7 +226,7 @@ class TestModels:
 
 class TestFolders:
     def test_not_writable(self, tmp_path: Path) -> None:
-        """A folder that cannot be written is bad, whether it exists or would have to be made."""
+        """A folder that cannot be written is bad, whether it exists or would have to be created."""
         closed = tmp_path / "closed"
         closed.mkdir(mode=0o555)
         _open_up(tmp_path)
@@ -243,7 +245,7 @@ class TestFolders:
         assert f"{closed} cannot be written" in deeper.found
 
     def test_not_a_folder(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """A cache folder whose place is taken by a file is bad, and the rest is still looked at."""
+        """A file in place of the cache folder is bad, and the other checks still run."""
         taken = tmp_path / "taken"
         taken.write_text("")
         checks = report(folders[0], taken / "cache")
@@ -274,7 +276,7 @@ class TestTerminal:
     def test_in_a_terminal(
         self, kind: str, size: tuple[int, int], encoding: str, status: str, word: str
     ) -> None:
-        """A real terminal is judged by its kind, its size and its encoding."""
+        """A real terminal is checked by its type, its size and its encoding."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         code = (
@@ -307,7 +309,7 @@ class TestTerminal:
 
 class TestProject:
     def test_damaged(self, folders: tuple[Path, Path], project: Path) -> None:
-        """Bytes overwritten in the middle of the file are found, with what can still be done."""
+        """Overwritten bytes in the middle of the file are detected, with what can still be done."""
         size = project.stat().st_size
         with project.open("r+b") as file:
             file.seek(size // 2 // 4096 * 4096)
@@ -318,13 +320,13 @@ class TestProject:
         assert ".recover" in check.fix
 
     def test_not_a_project(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """A file of another kind is told as such."""
+        """A file of another kind is reported as such."""
         other = tmp_path / "notes.wb"
         other.write_text("these are not conversations, just text that is long enough")
         assert "not a project" in named(report(*folders, other), "project").found
 
     def test_interrupted_runs(self, folders: tuple[Path, Path], project: Path) -> None:
-        """A run whose process is gone is told; one that lives is not."""
+        """A run whose process is gone is reported; one whose process lives is not."""
         with Project.open(project) as opened:
             for pid in (os.getpid(), _gone()):
                 run_id = opened.write(
@@ -354,7 +356,7 @@ def _as_nobody(work: Callable[[], list[Check]]) -> Callable[[], list[Check]]:
 
 
 def _open_up(path: Path) -> None:
-    """Lets anybody pass through the folders above a path of this test."""
+    """Makes the folders above a path of this test accessible to every user."""
     for folder in path.parents:
         if folder.stat().st_uid == os.geteuid() and folder.is_relative_to("/tmp"):
             folder.chmod(folder.stat().st_mode | 0o055)

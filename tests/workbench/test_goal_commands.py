@@ -1,4 +1,4 @@
-"""Goal clustering from the command line, without a model: words, exit codes, results as JSON."""
+"""Goal clustering from the command line without a model: arguments, exit codes, results as JSON."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CLUSTER = ("run", "cluster")
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """48 conversations with goals of four kinds, and one in which the user writes nothing."""
+    """48 conversations with goals of four kinds, and one without user text."""
     goal_runs.make(tmp_path / "p.wb")
     return tmp_path / "p.wb"
 
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 0) -> dict[str, Any]:
-    """What a command prints as JSON."""
+    """The JSON that a command prints."""
     assert main([*map(str, words), "--json"]) == code
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -34,8 +34,9 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 0)
 
 class TestCluster:
     def test_clusters_and_merges(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Too many clusters are merged by their probability, and members that lie nearer another are moved there; what
-        has no text is told by the exit code."""
+        """Too many clusters are merged by their probability, and members nearer to another group are moved there;
+        conversations without a text give exit code 3.
+        """
         words = (*CLUSTER, path, "--no-labels", "--k1", "12", "--filter", "name:goal")
         every = asked(capsys, *words, "--decide", "none")
         merged = asked(capsys, *words, "--decide", "auto")
@@ -50,7 +51,7 @@ class TestCluster:
         assert gaps["without"] == 1
 
     def test_the_same_again(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """The same words give the same clustering, another seed another one."""
+        """The same arguments give the same clustering, another seed another one."""
         words = (*CLUSTER, path, "--no-labels", "--decide", "none", "--limit", "48")
         first = asked(capsys, *words)
         assert asked(capsys, *words) == first

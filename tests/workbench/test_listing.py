@@ -1,4 +1,4 @@
-"""`list`, `status`, and `--filter` wherever a command takes it, as a script sees them."""
+"""`list`, `status`, and `--filter` of other commands, as a script uses them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TestList:
         assert done.stdout.decode().rstrip("\n") == TABLE
 
     def test_filter_sort_limit(self, project: Path) -> None:
-        """The filter, the order and the limit of the command line are those of the list on the screen."""
+        """Filter, order and limit are those of the list on the screen."""
 
         def names(*words: str) -> list[str]:
             lines = workbench("list", project, "--json", *words).stdout.splitlines()
@@ -72,7 +72,7 @@ class TestList:
         assert names("--filter", "state:complete") == []
 
     def test_json_line(self, project: Path) -> None:
-        """A line of JSON says everything that the table says, uncut and as imported."""
+        """A JSON line has every field of the table, uncut and as imported."""
         done = workbench("list", project, "--json", "--filter", "name:app")
 
         assert json.loads(done.stdout) == {
@@ -92,7 +92,7 @@ class TestList:
         }
 
     def test_nothing_listed(self, project: Path) -> None:
-        """A filter that nothing matches prints the titles only."""
+        """A filter without a match prints the titles only."""
         done = workbench("list", project, "--filter", "zebra")
 
         assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
@@ -100,7 +100,7 @@ class TestList:
 
 class TestStatus:
     def test_a_run_runs_while_somebody_writes(self, project: Path) -> None:
-        """A run that nobody finished is running while its project is open for writing, and interrupted after that."""
+        """An unfinished run is running while its project is open for writing, and interrupted after that."""
         with Project.open(project) as opened:
             opened.write(
                 lambda conn: runs.create(
@@ -122,7 +122,7 @@ class TestStatus:
 
 class TestFilterOption:
     def test_status_counts_what_matches(self, project: Path) -> None:
-        """status counts what matches the filter and says which filter that was."""
+        """status counts the matches of the filter and prints the filter."""
         status = data(workbench("status", project, "--json", "--filter", "refund"))
 
         assert (status["filter"], status["counts"]["conversations"]) == ("refund", 2)
@@ -132,7 +132,7 @@ class TestFilterOption:
         ("what", "wanted"), [("conversations", 2), ("scores", 2), ("verdicts", 0)]
     )
     def test_export_writes_what_matches(self, project: Path, what: str, wanted: int) -> None:
-        """Each export writes the lines of what matches, and no others."""
+        """Each export writes the lines of the matching conversations only."""
         done = workbench("export", project, what, "--filter", "-name:web/2")
         names = [json.loads(line)["id"] for line in done.stdout.splitlines()]
 
@@ -140,7 +140,7 @@ class TestFilterOption:
 
     @pytest.mark.parametrize("command", [("list",), ("status",), ("export", "scores")])
     def test_mistake_shows_its_place(self, project: Path, command: tuple[str, ...]) -> None:
-        """A filter that is not understood is shown with a caret under the place; exit code 2."""
+        """An invalid filter is printed with a caret under the position; exit code 2."""
         done = workbench(command[0], project, *command[1:], "--filter", "日本 turns>5 foo:3")
         told = done.stderr.decode().splitlines()
 

@@ -1,4 +1,4 @@
-"""What is remembered for all projects, and the commands around it."""
+"""Preferences of all projects, and the commands that use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def preferences(tmp_path: Path) -> Preferences:
-    """Preferences in a folder that is not there yet."""
+    """Preferences in a folder that does not exist yet."""
     return Preferences(tmp_path / "config" / "preferences.json")
 
 
@@ -35,11 +35,11 @@ def config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 class TestFile:
     def test_nothing_was_chosen(self, preferences: Preferences) -> None:
-        """Without a file there are defaults and no complaint."""
+        """Without a file there are defaults and no error."""
         assert preferences.read() == (Chosen(), None)
 
     def test_theme_and_projects_come_back(self, preferences: Preferences, tmp_path: Path) -> None:
-        """What is remembered is there for the next program."""
+        """Stored preferences are read by the next program."""
         preferences.choose_theme("light")
         preferences.opened(tmp_path / "a.wb", NOON)
         preferences.opened(tmp_path / "b.wb", NOON)
@@ -50,7 +50,7 @@ class TestFile:
         assert [Path(entry.path).name for entry in chosen.recent] == ["a.wb", "b.wb"]
 
     def test_list_is_bounded(self, preferences: Preferences, tmp_path: Path) -> None:
-        """Only the most recent projects are kept."""
+        """Only the most recent projects are stored."""
         for number in range(MOST_RECENT + 5):
             preferences.opened(tmp_path / f"{number}.wb", NOON)
         recent = preferences.read()[0].recent
@@ -58,7 +58,7 @@ class TestFile:
         assert recent[0].path.endswith(f"{MOST_RECENT + 4}.wb")
 
     def test_forgotten(self, preferences: Preferences, tmp_path: Path) -> None:
-        """A project can be taken off the list."""
+        """A project can be removed from the list."""
         preferences.opened(tmp_path / "a.wb", NOON)
         preferences.forget(str(tmp_path / "a.wb"))
         assert preferences.read()[0].recent == ()
@@ -67,7 +67,7 @@ class TestFile:
         "content", [b"{", b"[]", b'{"recent": 3}', b'{"recent": [{}]}', b"\xff\xfe", b""]
     )
     def test_broken_file(self, content: bytes, preferences: Preferences) -> None:
-        """A broken file costs nothing but what it held: it is told, and kept aside when something is remembered."""
+        """An invalid file is reported, and moved aside when preferences are stored."""
         preferences.path.parent.mkdir()
         preferences.path.write_bytes(content)
         chosen, problem = preferences.read()
@@ -80,14 +80,14 @@ class TestFile:
         assert preferences.path.with_suffix(".broken").read_bytes() == content
 
     def test_folder_that_cannot_be_written(self, tmp_path: Path) -> None:
-        """Where nothing can be written nothing is remembered, and nothing fails."""
+        """In a folder that cannot be written nothing is stored, without an error."""
         (tmp_path / "file").touch()
         preferences = Preferences(tmp_path / "file" / "preferences.json")
         preferences.choose_theme("light")
         assert preferences.read()[0] == Chosen()
 
     def test_reader_never_sees_half(self, preferences: Preferences, tmp_path: Path) -> None:
-        """While one program writes another reads whole files only."""
+        """While one program writes, another one reads complete files only."""
         preferences.opened(tmp_path / "a.wb", NOON)
         problems: list[str] = []
         stop = threading.Event()
@@ -109,7 +109,7 @@ class TestFile:
 
 class TestShell:
     def test_theme_of_the_command_line_wins(self) -> None:
-        """`--theme` is stronger than what was remembered, and an unknown remembered one falls back."""
+        """`--theme` overrides the stored theme, and an unknown stored one is replaced by the default."""
         preferences = Preferences(folders.preferences_file())
         preferences.choose_theme("light")
         assert load_shell().theme == "light"
@@ -118,11 +118,11 @@ class TestShell:
         assert load_shell().theme == "dark"
 
     def test_themes_of_the_command_line(self) -> None:
-        """The names the parser takes are those of the themes."""
+        """The names that the parser accepts are those of the themes."""
         assert tuple(THEMES) == opening.THEMES
 
     def test_recent_projects_have_sizes(self, tmp_path: Path) -> None:
-        """Files are looked at when the list is asked for; what is gone has no size."""
+        """The sizes of files are read when the list is shown; a missing file has none."""
         (tmp_path / "a.wb").write_bytes(b"12345")
         preferences = Preferences(folders.preferences_file())
         preferences.opened(tmp_path / "gone.wb", NOON)
@@ -130,7 +130,7 @@ class TestShell:
         assert [project.size for project in load_shell().recent()] == [5, None]
 
     def test_keymap_in_force(self, config_folder: Path) -> None:
-        """keymap.toml in the config folder is read, and its mistakes are told at the start."""
+        """keymap.toml in the config folder is read, and its errors are shown at the start."""
         config_folder.mkdir()
         folders.keymap_file().write_text('[keys]\n"app.help" = "f1"\n"app.x" = "f2"\n', "utf-8")
         shell = load_shell()
@@ -152,7 +152,7 @@ class TestCommands:
     def test_keys_with_a_mistake(
         self, config_folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A mistake in the file is narrated, and the exit code says so."""
+        """An error in the file is printed on standard error, and the exit code says so."""
         config_folder.mkdir()
         folders.keymap_file().write_text("[keys", "utf-8")
         assert cli.main(["keys"]) == 1
@@ -163,7 +163,7 @@ class TestCommands:
     def test_no_project_without_a_terminal(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Without a terminal there is nobody to ask for a project: usage, exit code 2."""
+        """Without a terminal and a project the program exits with code 2."""
         monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
         assert cli.main([]) == 2
         assert "workbench" in capsys.readouterr().err

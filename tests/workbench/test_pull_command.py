@@ -1,4 +1,6 @@
-"""`workbench models` against a hub: search, pull with an interruption, list, verify, remove; each its own process."""
+"""`workbench models` against a hub on this machine: search, interrupted pull, list, verify, remove; each in its own
+process.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ STEM = FILE.removesuffix(".gguf")
 
 @pytest.fixture
 def hub(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """A hub that has the weights of the default model, and is the one that commands ask."""
+    """A hub with the weights of the default model, configured as the one of the commands."""
     with serving({NAME: Repository({FILE: shipped.read_bytes()})}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.delenv("HF_TOKEN", raising=False)
@@ -36,13 +38,13 @@ def hub(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
 
 
 def said(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What a command narrated."""
+    """The standard error of a command."""
     return done.stderr.decode()
 
 
 class TestPull:
     def test_interrupted_resumed_redirected_and_used(self, hub: HubServer, shipped: Path) -> None:
-        """The real weights come over a connection that breaks and from another host, are checked, and can be loaded."""
+        """The real weights arrive over a connection that breaks and a redirect, are checked, and can be loaded."""
         hub.elsewhere = True
         hub.faults.extend([Fault(cut=30_000_000), Fault(cut=1_000_000)])
         done = workbench("models", "pull", NAME, "q4_1", "--json")
@@ -75,7 +77,7 @@ class TestPull:
         assert f"is what {NAME} has" in checked.stdout.decode()
 
     def test_killed_and_gone_on_with(self, hub: HubServer) -> None:
-        """A pull that was interrupted from the keyboard is listed, and goes on without being named again."""
+        """A pull interrupted with Ctrl-C is listed, and resumed without being named again."""
         hold = threading.Event()
         hub.faults.append(Fault(cut=5_000_000, hold=hold))
         command = [sys.executable, "-m", "workbench", "models", "pull", NAME]
@@ -109,7 +111,7 @@ class TestPull:
         assert workbench("models", "pull").returncode == 2
 
     def test_gated(self, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A gated repository is refused with what to do, and comes with the token, which no file and no output has."""
+        """A gated repository is refused with a hint, and pulled with the token, which is in no file and no output."""
         hub.repositories[NAME].gated = True
         done = workbench("models", "pull", NAME)
         assert done.returncode == 1
@@ -129,7 +131,7 @@ class TestPull:
                     assert TOKEN.encode() not in path.read_bytes(), path
 
     def test_several_files(self, hub: HubServer) -> None:
-        """Where several files could be meant, what there is is listed, with sizes, and nothing is pulled."""
+        """Where the name fits several files, these are listed with their sizes, and nothing is pulled."""
         hub.repositories[NAME].files["other.gguf"] = b"x" * 400_000_000
         done = workbench("models", "pull", NAME)
         assert done.returncode == 2
@@ -137,7 +139,7 @@ class TestPull:
         assert hub.downloads == []
 
     def test_offline(self, hub: HubServer) -> None:
-        """With the switch nothing is asked, and the message names it."""
+        """With the offline switch nothing is requested, and the message names it."""
         done = workbench("--offline", "models", "pull", NAME)
         assert done.returncode == 1
         assert "--offline" in said(done)
@@ -146,7 +148,7 @@ class TestPull:
 
 class TestSearch:
     def test_words_and_files(self, hub: HubServer) -> None:
-        """A word finds repositories, a name lists files."""
+        """A word finds repositories, a repository's name lists its files."""
         found = data(workbench("models", "search", "smollm2", "--json"))
         assert [one["name"] for one in found["found"]] == [NAME]
         files = workbench("models", "search", NAME)
@@ -154,7 +156,7 @@ class TestSearch:
         assert "licence apache-2.0" in said(files)
 
     def test_recommended(self, hub: HubServer) -> None:
-        """Without a word the recommended sets are shown, and nobody is asked."""
+        """Without arguments the recommended sets are printed, without a request."""
         shown = data(workbench("models", "search", "--json"))["recommended"]
         assert [one["memory"] // 10**9 for one in shown] == [8, 16, 24, 80]
         text = workbench("models", "search").stdout.decode()
@@ -162,7 +164,7 @@ class TestSearch:
         assert hub.requests == []
 
     def test_hostile_names(self, hub: HubServer) -> None:
-        """What a hub says is made safe to print."""
+        """Text from a hub is made safe to print."""
         hub.repositories[NAME].licence = "mit\x1b[2J\x9b1m"
         done = workbench("models", "search", "smollm2")
         assert b"\x1b" not in done.stdout + done.stderr
@@ -171,7 +173,7 @@ class TestSearch:
 
 class TestKeeping:
     def test_removing(self, hub: HubServer, tmp_path: Path, shipped: Path) -> None:
-        """What was pulled is deleted, once that is said; what was added is forgotten; what came with it stays."""
+        """A pulled model is deleted after a confirmation, an added one is forgotten, the shipped one stays."""
         pulled = data(workbench("models", "pull", NAME, "--json"))["pulled"][0]
         asked = workbench("models", "remove", pulled["name"])
         assert asked.returncode == 2
@@ -193,7 +195,7 @@ class TestKeeping:
         assert workbench("models", "remove", DEFAULT_MODEL).returncode == 2
 
     def test_verifying_what_was_changed(self, hub: HubServer) -> None:
-        """A bit that changed on disk is found though size and time are what they were; so is a file that was cut."""
+        """A changed bit is detected though size and time are the same, and so is a cut file."""
         path = Path(data(workbench("models", "pull", NAME, "--json"))["pulled"][0]["path"])
         status = path.stat()
         content = bytearray(path.read_bytes())

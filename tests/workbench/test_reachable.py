@@ -1,4 +1,4 @@
-"""What the doctor says of the network: the guard, what may be reached, and what keeps it from being reached."""
+"""The doctor's network check: the guard, what may be reached, and the offline switches."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from workbench.reachable import network_checks
 
 
 def network(data: Path, project: Path | None = None) -> Check:
-    """The check of that name."""
+    """The check `network`."""
     (found,) = [check for check in network_checks(data, project) if check.name == "network"]
     return found
 
 
 def add_endpoint(data: Path, name: str, url: str) -> None:
-    """Writes an endpoint into the list without asking it."""
+    """Writes an endpoint into the list without probing it."""
     entry = EndpointEntry(name, url, Capabilities())
     file = EndpointBook(data).file
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def add_endpoint(data: Path, name: str, url: str) -> None:
 
 class TestWhatMayBeReached:
     def test_the_hub_and_endpoints(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each by its host, with how to refuse it; nothing else of a URL is shown."""
+        """Hub and endpoints are listed by host, with how to refuse them; nothing else of a URL is printed."""
         add_endpoint(tmp_path, "lab", "https://lab.example:8443/v1?token=canary#model")
         monkeypatch.setenv("HF_ENDPOINT", "http://hub.example/mirror")
         found = network(tmp_path)
@@ -44,7 +44,9 @@ class TestWhatMayBeReached:
         assert "canary" not in found.found
 
     def test_switches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Every switch that is on is named, a project's among them, though nothing obeys a project that is not open."""
+        """Every offline switch that is on is named, also a project's, which is in force only while the project
+        is open.
+        """
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             own = NetworkService(project)
@@ -57,7 +59,7 @@ class TestWhatMayBeReached:
         assert "huggingface.co" in found
 
     def test_lists_that_cannot_be_read(self, tmp_path: Path) -> None:
-        """A damaged list is said, and the doctor goes on."""
+        """A damaged list is reported, and the doctor continues."""
         (tmp_path / "endpoints.json").write_text("{", "utf-8")
         found = network(tmp_path, tmp_path / "no-project.wb")
         assert found.status == "warn"
@@ -65,7 +67,7 @@ class TestWhatMayBeReached:
 
 
 def test_the_guard() -> None:
-    """The command says that the guard is on; without the program around it there is none, which is bad."""
+    """In the command the guard is on; without the program around it the check is bad."""
     told = subprocess.run(
         [sys.executable, "-m", "workbench", "doctor", "--json"],
         capture_output=True,

@@ -47,7 +47,9 @@ class TestPlaying:
     def test_table_conversations_and_files(
         self, tuned: None, permit: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Both variants are played to their end by the default model; a second run asks nothing and says the same."""
+        """Both variants are played to their end by the default model; a second run calls no model and prints
+        the same.
+        """
         project, files = permit.parent / "p.wb", permit.parent / "files"
         people = permit.parent / "people.json"
         people.write_text(json.dumps([ANNA]), "utf-8")
@@ -91,7 +93,7 @@ class TestWords:
         assert rules_of(request) == Rules()
 
     def test_dummies_are_named_by_their_prompts(self) -> None:
-        """A name of a prompt is a module; `all` is every one; another name is refused with those there are."""
+        """A prompt's name stands for its module, `all` for every one; another name is refused with the known ones."""
         assert dummies(["dialogue-manager"]) == {"Dialogue Manager"}
         assert dummies(["all"]) == {one.name for one in MODULES}
         with pytest.raises(UsageError, match="no module `user`") as error:
@@ -102,7 +104,7 @@ class TestWords:
     def test_what_cannot_be_read_is_refused(
         self, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A missing file is told before a project is made or a model asked."""
+        """A missing file is an error before a project is created or a model called."""
         project = tmp_path / "p.wb"
         assert main(["simulate", "forms", str(project), option, "no-such.json"]) == 2
         assert "no-such.json cannot be read" in capsys.readouterr().err
@@ -111,7 +113,7 @@ class TestWords:
 
 class TestTelling:
     def test_a_line_for_each_form_and_variant(self) -> None:
-        """The columns of Hakimov et al., then how many are complete, how many fields are right, and how runs ended."""
+        """The table has the columns of Hakimov et al., then complete runs, correct fields, and how runs ended."""
         row = FormRow(
             form="epa", variant="modular", runs=10, fields=16, required=0.9, optional=0.5, turns=12.34,
             repetitions=0.5, success=0.83, efficiency=0.72, score=0.77, complete=7, right=(60, 120),

@@ -44,7 +44,7 @@ def plums(tmp_path: Path) -> Path:
 
 
 def row(condition: str, score: float | None, run: int, **changes: Any) -> PlayRow:
-    """A play that ended."""
+    """A play that has ended."""
     result = {
         "task": "math",
         "task_id": "plums",
@@ -63,7 +63,7 @@ class TestPlaying:
     def test_table_logs_and_conversations(
         self, tuned: None, plums: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Every condition is played by the default model; a second run asks nothing and writes the same logs."""
+        """Every condition is played by the default model; a second run calls no model and writes the same logs."""
         project, logs = str(plums.parent / "p.wb"), plums.parent / "logs"
         words = ["simulate", "sharded", project, str(plums), "--max-tokens", "12"]
         words += ["--context", "2048", "--conditions", "full,sharded,recap", "--json"]
@@ -92,7 +92,7 @@ class TestMaking:
     def test_proposed_shards_wait(
         self, tuned: None, plums: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Shards of a full instruction are written as instructions; they are not played before a person approves."""
+        """Shards of a full instruction are written as instructions, and not played before a person approves them."""
         project, out = str(plums.parent / "p.wb"), plums.parent / "out.jsonl"
         assert main(["simulate", "shards", project, str(plums), str(out), "--json"]) == 0
         (shown,) = json.loads(capsys.readouterr().out)["drafts"]
@@ -110,7 +110,7 @@ class TestMaking:
         assert played.shards == instruction.shards
 
     def test_file_is_never_replaced(self, plums: Path) -> None:
-        """A file that may hold a person's decisions is not written over."""
+        """An existing file, which may have a person's decisions, is not overwritten."""
         words = ["simulate", "shards", str(plums.parent / "p.wb"), str(plums), str(plums)]
         assert main(words) == 2
         assert json.loads(plums.read_text("utf-8")) == [PLUMS]
@@ -118,7 +118,7 @@ class TestMaking:
 
 class TestTable:
     def test_figures(self) -> None:
-        """P, A90 and U90-10 by condition in the order asked for; what was never attempted counts as 0."""
+        """P, A90 and U90-10 by condition in the given order; a play without an attempt counts as 0."""
         rows = [row("full", 1.0, 0), row("full", 1.0, 1), row("sharded", None, 0)]
         rows.append(row("sharded", 1.0, 1))
         found = report_of_plays(rows, ("sharded", "full"))
@@ -141,19 +141,19 @@ class TestTable:
         }
 
     def test_drafts_only(self, plums: Path) -> None:
-        """A file of instructions that were never drafts is refused with the reason."""
+        """A file of instructions that are no drafts is refused with the reason."""
         with pytest.raises(UsageError, match="it is no draft"):
             read_drafts(plums)
 
     def test_replies_by_condition(self) -> None:
-        """What the replies were taken for is counted where they are classified."""
+        """The categories of replies are counted where replies are classified."""
         found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
         (replies,) = found.as_json["replies"]
         assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
         assert (replies["turns"], replies["stand_ins"]) == (2, 1)
 
     def test_temperatures_are_conditions_of_their_own(self) -> None:
-        """Plays at another temperature have rows of their own, in the place of their condition."""
+        """Plays at another temperature have rows of their own, next to their condition."""
         rows = [row("sharded", 1.0, 0, conv_type="sharded-at0.5-ut1.0"), row("full", 1.0, 0)]
         found = report_of_plays(rows, ("full", "sharded"))
         assert [one["condition"] for one in found.as_json["aptitude"]] == [
@@ -162,14 +162,16 @@ class TestTable:
         ]
 
     def test_broken_plays_have_no_score(self) -> None:
-        """A play that broke off is in no row."""
+        """An interrupted play is in no row."""
         broken = PlayRow(1, "", "sharded", "k", 1, None, "no room", {})
         assert scored([broken, row("full", 1.0, 0)]) == scored([row("full", 1.0, 0)])
 
 
 class TestWords:
     def test_conditions(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without names it is the default, the six of Laban et al.; names may be in capitals; others are refused."""
+        """Without names the six conditions of Laban et al. are played; names may be in capitals; unknown ones are
+        refused.
+        """
         words = ["simulate", "sharded", "p.wb", "math"]
         assert read_request("sharded", build_parser().parse_args(words)).conditions == ()
         words += ["--conditions", "RECAP-full, full,full"]
@@ -182,20 +184,20 @@ class TestWords:
 
     @pytest.mark.parametrize(("name", "count", "tasks"), [("math", 20, 1), ("samples", 10, 6)])
     def test_what_comes_along(self, name: str, count: int, tasks: int) -> None:
-        """The instructions that come along are found by name; the math ones have 3 to 6 shards."""
+        """The shipped instructions are found by name; those of maths have 3 to 6 shards."""
         found, dataset = load_instructions(name)
         assert (len(found), len({one.task for one in found})) == (count, tasks)
         assert dataset == f"instructions_{name}.json"
         assert name != "math" or all(3 <= len(one.shards) <= 6 for one in found)
 
     def test_missing_file(self, tmp_path: Path) -> None:
-        """A file that is not there is named, with what comes along."""
+        """A missing file is an error that names it and the shipped instructions."""
         with pytest.raises(UsageError, match=r"none\.json cannot be read") as error:
             load_instructions(str(tmp_path / "none.json"))
         assert "math, samples" in error.value.hint
 
     def test_sources_have_text(self, tmp_path: Path) -> None:
-        """A full instruction without text is refused with its place."""
+        """A full instruction without text is refused with its position."""
         path = tmp_path / "full.jsonl"
         path.write_text(f'{json.dumps(PLUMS)}\n{{"task_id": "a", "task": "math"}}\n', "utf-8")
         with pytest.raises(UsageError, match="Line 2: there is no instruction"):

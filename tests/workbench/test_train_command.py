@@ -1,4 +1,4 @@
-"""`workbench train` as a person sees it, with a trainer that only writes events."""
+"""`workbench train` with a trainer that only writes events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from workbench.commands.train import start_options
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A project of forty conversations; trainers that write events only, tokens that are not counted."""
+    """A project of forty conversations, trainers that only write events, and tokens that are not counted."""
     monkeypatch.setattr(runs, "Trainers", fake_trainers)
     with talks_without_counting(tmp_path / "p.wb", monkeypatch) as path:
         yield path
@@ -45,12 +45,12 @@ def only_run(project: Path) -> RunDirectory:
 
 
 def steps(run: RunDirectory) -> int:
-    """How many steps the run told of."""
+    """The number of step events of the run."""
     return sum(event["event"] == "step" for event in read_events(run.events)[0])
 
 
 def press_when(project: Path, *after: int) -> None:
-    """Presses ctrl+c once so many steps were told, for each number."""
+    """Presses Ctrl-C after each of these numbers of steps."""
 
     def press() -> None:
         for count in after:
@@ -64,7 +64,7 @@ class TestRuns:
     def test_to_the_end(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """The estimate comes before, what is held out is told meanwhile, and in the end how to use the adapter."""
+        """The command prints the estimate, then the held-out figures, and at the end how to use the adapter."""
         monkeypatch.setenv("FAKE_TRAINER", "finishes")
         code = main(["train", str(project), "--name", "mine", "--epochs", "2", "--set", "rank=4"])
         out, err = capsys.readouterr()
@@ -80,7 +80,7 @@ class TestRuns:
     def test_the_project_is_free_meanwhile(
         self, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """While a run is watched another workbench can write the project."""
+        """While a run is watched another program can write the project."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         found: list[str | None] = []
 
@@ -96,7 +96,7 @@ class TestRuns:
         assert found == [None]
 
     def test_data_as_asked(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Filter, share, limit, seed and contamination reach the data, and the manifest tells them."""
+        """Filter, share, limit, seed and contamination determine the data and are in the manifest."""
         monkeypatch.setenv("FAKE_TRAINER", "finishes")
         code = main(
             ["train", str(project), "--filter", "name:talk", "--held-out", "0.25", "--limit", "10",
@@ -115,7 +115,7 @@ class TestRuns:
     def test_detached(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A detached run goes on when the command is over; `status` and `stop` find it."""
+        """A detached run continues after the command ends; `status` and `stop` find it."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         assert main(["train", str(project), "--name", "mine", "--detach"]) == 0
         run = only_run(project)
@@ -137,7 +137,7 @@ class TestRuns:
     def test_ctrl_c_keeps_the_best(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """The first ctrl+c ends the run after its step; what was learned is kept, and how to go on is said."""
+        """The first Ctrl-C ends the run after its step; the adapter is kept, and the command says how to resume."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         press_when(project, 3)
         code = main(["train", str(project), "--name", "mine"])
@@ -151,7 +151,7 @@ class TestRuns:
     def test_ctrl_c_while_it_begins(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Pressed before anybody watches, ctrl+c is not lost, and leaves no run behind that nobody knows of."""
+        """A Ctrl-C before the run is watched is not lost, and leaves no run behind."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         begin = TrainingRuns.start
 
@@ -169,7 +169,7 @@ class TestRuns:
     def test_ctrl_c_twice_kills(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """The second ctrl+c kills a run that does not listen; it can go on later."""
+        """The second Ctrl-C kills a run that ignores the first; it can be resumed later."""
         monkeypatch.setenv("FAKE_TRAINER", "deaf")
         press_when(project, 3, 12)
         code = main(["train", str(project), "--name", "mine"])
@@ -181,7 +181,9 @@ class TestRuns:
     def test_going_on(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A stopped run goes on, with other settings where they change nothing that is learned; a finished one not."""
+        """A stopped run is resumed, with other settings where they do not change what is learned; a finished one is
+        refused.
+        """
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         press_when(project, 2)
         main(["train", str(project), "--name", "mine"])
@@ -209,7 +211,7 @@ class TestRuns:
     def test_a_failure(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A run that fails gives exit code 1, its cause and the fix."""
+        """A failed run gives exit code 1 with message and hint."""
         monkeypatch.setenv("FAKE_TRAINER", "fails")
 
         assert main(["train", str(project)]) == 1
@@ -231,7 +233,7 @@ class TestWords:
     def test_the_estimate_begins_nothing(
         self, project: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """--estimate says what a run would cost, as text and as JSON, and writes nothing."""
+        """--estimate prints the cost of a run as text or JSON, and writes nothing."""
         assert main(["train", str(project), "--estimate"]) == 0
         assert "steps" in capsys.readouterr().out
         assert main(["train", str(project), "--estimate", "--json"]) == 0
@@ -250,14 +252,14 @@ class TestWords:
         ],
     )  # fmt: skip
     def test_what_cannot_be_is_usage(self, words: tuple[str, ...], project: Path) -> None:
-        """Words that do not fit give exit code 2 and begin nothing."""
+        """Invalid arguments give exit code 2 and start nothing."""
         assert main(["train", str(project), *words]) == 2
         assert all_runs(project) == []
 
     def test_the_adapter_in_use_is_told(
         self, project: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """`status` says of which run the adapter is that mode tuned takes."""
+        """`status` names the run whose adapter mode tuned uses."""
         for name in ("one", "two"):
             bare_run(project, name)
         with Project.open(project) as opened:
@@ -270,7 +272,7 @@ class TestWords:
         assert "in use" in capsys.readouterr().out.splitlines()[0]
 
     def test_no_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """`status` and `stop` of a project that is not there fail and create nothing."""
+        """`status` and `stop` of a missing project fail and create nothing."""
         assert main(["train", "status", str(tmp_path / "none.wb")]) == 1
         assert main(["train", "stop", str(tmp_path / "none.wb"), "x"]) == 1
         assert list(tmp_path.iterdir()) == []
@@ -278,7 +280,7 @@ class TestWords:
     def test_hostile_events_are_shown_safely(
         self, project: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """What a run wrote cannot act on the terminal."""
+        """Control characters in the events of a run do not reach the terminal."""
         run = bare_run(project, "odd")
         run.events.write_text(
             json.dumps({"event": "started", "time": 1, "step": 0, "steps": 2})
@@ -295,7 +297,7 @@ class TestWords:
 
 
 def test_flags_and_dialog_have_the_declared_defaults() -> None:
-    """A command line without flags is the default request, and the dialog proposes the default share."""
+    """Without flags the request is the default one, and the dialog proposes the default share."""
     parser = argparse.ArgumentParser()
     start_options(parser)
     arguments = parser.parse_args(["p.wb"])

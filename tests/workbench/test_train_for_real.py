@@ -33,7 +33,7 @@ SETTINGS = (
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:
-    """A project of twenty-four conversations of three turns; whatever trains on it is gone afterwards."""
+    """A project of twenty-four conversations of three turns; processes that train on it are killed after the test."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as opened:
         fill_with_talks(opened, 24)
@@ -50,8 +50,9 @@ def told(run: RunDirectory, kind: str) -> list[dict[str, Any]]:
 def test_begun_killed_gone_on_and_used(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that was begun and killed goes on at its checkpoint to its end; its adapter scores by the run's name, and
-    from then on when none is named."""
+    """A run that is killed resumes at its checkpoint and completes; its adapter scores by the run's name, and from then
+    on by default.
+    """
     from tests.training.tiny_runs import tiny_base
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

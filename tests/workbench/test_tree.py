@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("tuned")
 class TestTree:
     def test_as_json(self, project: Path) -> None:
-        """One line with the account, the measures, the answers and the interval of a property."""
+        """The JSON line has the masses, the measures, the answers and the bounds of a property."""
         size = ("--alpha", "0.05", "--max-tokens", "12", "--line")
         asked = ("--property", "contains Paris", "--json")
         done = workbench("tree", project, "paris/1", *size, *asked)
@@ -53,7 +53,7 @@ class TestTree:
         assert 0 <= line["property"]["low"] <= line["property"]["high"] <= 1
 
     def test_as_text(self, project: Path) -> None:
-        """Branches, figures and the recorded answer are printed; narration goes elsewhere."""
+        """Branches, figures and the recorded answer are on standard output; progress is on standard error."""
         done = workbench("tree", project, "paris/1", "--alpha", "0.05", "--max-tokens", "8")
         text = done.stdout.decode()
 
@@ -63,7 +63,9 @@ class TestTree:
         assert "Growing a tree" in done.stderr.decode()
 
     def test_a_run_over_the_project(self, project: Path) -> None:
-        """`run trees` grows them all and says that one has none; `export trees` has a line for each."""
+        """`run trees` grows all trees and reports the conversation without one; `export trees` writes a line
+        for each.
+        """
         size = ("--alpha", "0.05", "--max-tokens", "4")
         done = workbench("run", "trees", project, *size, "--json")
         lines = [
@@ -81,7 +83,7 @@ class TestTree:
         assert lines[1]["reason"]
 
     def test_a_run_over_all_answers(self, project: Path) -> None:
-        """`--at every` grows a tree before each answer; the export tells them apart by the step."""
+        """`--at every` grows a tree before each answer; the lines of the export have the step."""
         size = ("--alpha", "0.05", "--max-tokens", "4", "--widest", "2")
         done = workbench("run", "trees", project, "--at", "every", *size, "--json")
         lines = [
@@ -99,7 +101,9 @@ class TestTree:
             assert line["covered"] + line["pruned"] == pytest.approx(1, abs=1e-4)
 
     def test_all_steps_of_one(self, project: Path) -> None:
-        """One tree for each answer in one go; those of a conversation that begins alike agree."""
+        """All trees of one conversation can be grown at once; those of conversations with the same beginning
+        are equal.
+        """
         size = ("--alpha", "0.05", "--max-tokens", "6", "--json")
         every = data(workbench("tree", project, "rome/2", "--at", "every", *size))
         first = data(workbench("tree", project, "rome/2", "--step", "2", *size))
@@ -109,7 +113,7 @@ class TestTree:
         assert first["max_logprob"] == pytest.approx(every[0]["max_logprob"], abs=0.1)
 
     def test_by_meaning(self, project: Path) -> None:
-        """Answers stand below the likeliest one of their meaning; the threshold and what compares are named."""
+        """Answers are grouped below the most probable one of their meaning, with threshold and comparison named."""
         size = ("--alpha", "0.01", "--max-tokens", "8", "--line", "--temperature", "0.8")
         done = workbench("tree", project, "paris/1", *size, "--meaning", "0.85", "--json")
         line = data(done)
@@ -136,7 +140,7 @@ class TestTree:
         ],
     )
     def test_mistakes(self, project: Path, words: tuple[str, ...], told: str) -> None:
-        """An unknown name, a place that is none, a property or an alpha without meaning: said, with exit code 2."""
+        """An unknown name, an invalid place, property or alpha is an error with exit code 2."""
         done = workbench("tree", project, *words)
 
         assert done.returncode == 2

@@ -50,7 +50,7 @@ def imported(path: Path, truths: Sequence[dict[str, Any] | None]) -> Project:
 
 
 def tree(key: int, step: int, leaves: int, run_id: int, config: TreeConfig) -> TreeEntry:
-    """A tree with so many leaves."""
+    """A tree with this number of leaves."""
     made = entry(
         key, grown(b"%d" % key, TreeOptions(0.05, max_tokens=3), answer=[5, 6]), run_id, config
     )
@@ -60,7 +60,7 @@ def tree(key: int, step: int, leaves: int, run_id: int, config: TreeConfig) -> T
 def with_trees(
     path: Path, truths: Sequence[dict[str, Any] | None], config: TreeConfig = CONFIG
 ) -> Path:
-    """A project whose conversations have trees with more leaves the later they come; `every` has two of each."""
+    """A project whose later conversations have trees with more leaves; with `every` two trees each."""
     with imported(path, truths) as project:
         run_id = run_of(project, config)
         steps = (2, 4) if config.place == "every" else (4,)
@@ -88,14 +88,16 @@ def as_json(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
 
 
 def figures(found: Any, claim: str) -> dict[str, Any]:
-    """The rows of one claim's table by figure."""
+    """The rows of one truth's table by figure."""
     (table,) = [one for one in found["truths"] if one["claim"] == claim]
     return {row["figure"]: row for row in table["figures"]}
 
 
 class TestWholeConversations:
     def test_reward(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Trees with more leaves where the reward is 0: an area of 1 for leaves, open below, with n and coverage."""
+        """Trees with more leaves where the reward is 0: leaves have an area of 1, with an interval that reaches below
+        it, n and coverage.
+        """
         truths = [{"reward": 0.0 if n > 8 else 1.0} for n in range(1, COUNT + 1)]
         found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
 
@@ -108,7 +110,7 @@ class TestWholeConversations:
         assert 0.4 < leaves["low"] < 1
 
     def test_coverage(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Where only some have a tree, the table counts these and says how many are known."""
+        """The table is over the conversations with a tree and says how many have truth."""
         path = tmp_path / "p.wb"
         truths = [{"complete": n % 2 == 0} for n in range(1, COUNT + 1)]
         with imported(path, truths) as project:
@@ -120,8 +122,7 @@ class TestWholeConversations:
         assert "3 yes, 3 no; trees for 6 of 12 conversations of which it is known" in out
 
     def test_length(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Leaves that rise with the length go together with it perfectly; the length is among what truth is held
-        against."""
+        """Leaves that rise with the length have a correlation of 1 with it; the length is among the baselines."""
         truths = [{"reward": n % 2} for n in range(1, COUNT + 1)]
         found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
 
@@ -131,7 +132,7 @@ class TestWholeConversations:
         assert rows["length"]["auroc"] == rows["leaves"]["auroc"]
 
     def test_a_filter(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Only conversations that match are looked at."""
+        """Only conversations that match the filter are used."""
         truths = [{"reward": n % 2} for n in range(1, COUNT + 1)]
         path = with_trees(tmp_path / "p.wb", truths)
         found = as_json(capsys, path, "trees", "--filter", "name:c/1")
@@ -140,8 +141,9 @@ class TestWholeConversations:
 
 class TestAnswers:
     def test_every_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Judgements of answers are held against the trees of these answers, truth about conversations against mean
-        and most of their trees."""
+        """Judgements of answers are compared with the trees of these answers, truths of conversations with mean and
+        maximum of their trees.
+        """
         truths: list[dict[str, Any]] = [
             {"hallucination": [None if n == 1 else False, n > 10], "reward": n % 2}
             for n in range(1, COUNT + 1)
@@ -157,14 +159,14 @@ class TestAnswers:
         assert {"leaves mean", "leaves most", "length"} <= figures(found, "reward 0").keys()
 
     def test_the_last_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Trees of the last answers are held against the judgement of the last answer only."""
+        """Trees of last answers are compared with the judgement of the last answer only."""
         truths = [{"hallucination": [True, n > 8]} for n in range(1, COUNT + 1)]
         found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
         (table,) = found["truths"]
         assert (table["holds"], table["fails"], table["known"]) == (4, 8, 2 * COUNT)
 
     def test_the_end(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A tree at the end of a log is of no answer that was judged."""
+        """A tree at the end of a log belongs to no judged answer."""
         truths = [{"hallucination": [True, n > 8]} for n in range(1, COUNT + 1)]
         path = with_trees(tmp_path / "p.wb", truths, replace(CONFIG, place="end"))
         code, _, told = asked(capsys, path, "trees")
@@ -174,21 +176,21 @@ class TestAnswers:
 
 class TestNothingToTell:
     def test_no_truth(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """It says that there is no truth and where it comes from; correlations are told all the same."""
+        """Without truth the message says where it comes from; correlations are printed all the same."""
         code, out, told = asked(capsys, with_trees(tmp_path / "p.wb", [None] * COUNT), "trees")
         assert code == 0
         assert "no reward, no completion, no answerability" in told
         assert "leaves and length" in out
 
     def test_all_the_same(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Where all are complete there is nothing to tell apart."""
+        """Where all are complete there is no table."""
         path = with_trees(tmp_path / "p.wb", [{"complete": True}] * COUNT)
         _, out, _ = asked(capsys, path, "trees")
         assert "0 yes, 12 no" in out
         assert "All are the same" in out
 
     def test_no_trees(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without trees it says what grows them."""
+        """Without trees the message says what grows them."""
         imported(tmp_path / "p.wb", [{"reward": 1}]).close()
         code, _, told = asked(capsys, tmp_path / "p.wb", "trees")
         assert code == 2
@@ -198,8 +200,9 @@ class TestNothingToTell:
     def test_another_configuration(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """The beginning of a hash names other trees than those shown; one that names none is a mistake that says which
-        there are."""
+        """The beginning of a hash selects another configuration's trees; an unknown one is an error that lists the
+        known ones.
+        """
         path = with_trees(tmp_path / "p.wb", [{"reward": n % 2} for n in range(COUNT)])
         with Project.open(path) as project:
             other = replace(CONFIG, config_hash="beef", alpha=0.5)

@@ -113,7 +113,9 @@ class TestWhatIsHidden:
         assert found.tree.account().pruned == pytest.approx(tree.account().pruned, abs=1e-6)
 
     def test_entropies_are_bounds(self) -> None:
-        """Unlisted tokens widen the upper bound of the entropy, and the bounds contain the exact value."""
+        """The lower bound of the entropy equals that of a tree in process with as many children a node; unlisted tokens
+        can only raise the upper bound.
+        """
         with endpoint("vllm") as (_, peers):
             found = grown(client(peers, replace(capabilities("vllm"), top=3)))
         known = measure(in_process(replace(OPTIONS, widest=3))[0])
