@@ -58,7 +58,7 @@ class TestCluster:
         assert asked(capsys, *words, "--seed", "1")["clustering"] != first["clustering"]
 
     def test_for_people(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without --json the groups are listed, largest first, and narration goes to standard error."""
+        """Without --json the groups are listed, largest first, and progress goes to standard error."""
         words = (
             *CLUSTER,
             str(path),
@@ -93,14 +93,14 @@ class TestCluster:
         words: tuple[str, ...],
         message: str,
     ) -> None:
-        """What cannot be done is said on standard error, before anything is clustered."""
+        """Invalid arguments are an error on standard error before anything is clustered."""
         assert main([*CLUSTER, str(path), "--no-labels", *words]) == 2
         told = capsys.readouterr()
         assert message in told.err
         assert told.out == ""
 
     def test_a_gguf_file_embeds(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A GGUF file embeds in the model process; what is embedded once is not embedded again."""
+        """A GGUF file embeds in the model process, and stored vectors are not computed again."""
         path = tmp_path / "few.wb"
         goal_runs.make(path, count=8)
         words = [*CLUSTER, str(path), "--no-labels", "--decide", "none", "--k1", "4"]
@@ -111,7 +111,7 @@ class TestCluster:
         assert "Embedded 0 goals with" in capsys.readouterr().err
 
     def test_an_empty_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Where there is nothing to cluster, that is said."""
+        """A project without conversations is an error that says so."""
         Project.open(tmp_path / "e.wb", create=True).close()
         assert main([*CLUSTER, str(tmp_path / "e.wb"), "--no-labels"]) == 1
         assert "No " in capsys.readouterr().err
@@ -119,7 +119,7 @@ class TestCluster:
     def test_the_paragraph_on_the_application_is_kept(
         self, path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """`--about` is kept in the project, where the next summaries find it."""
+        """The paragraph of `--about` is stored in the project and used by later summaries."""
         asked(
             capsys,
             *CLUSTER,
@@ -137,7 +137,7 @@ class TestCluster:
 
 class TestAssign:
     def test_later_conversations(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """What came later is assigned to the groups; a second run finds nothing left."""
+        """Later conversations are assigned to the groups; a second run has nothing to assign."""
         asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
         with Project.open(path) as project:
             goal_runs.add(project, goal_runs.conversations(8, "later"), "later")
@@ -155,14 +155,16 @@ class TestAssign:
         assert 0 <= found["euclidean_train"] <= found["euclidean_test"] < 2
 
     def test_before_any_clustering(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without a clustering there is nothing to assign to, and the hint says what to run."""
+        """Without a clustering there is nothing to assign to, and the hint names the command that makes one."""
         assert main(["run", "assign", str(path)]) == 2
         assert "run cluster" in capsys.readouterr().err
 
 
 class TestStability:
     def test_figures(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Every cluster has its mean Jaccard, the least stable first; the repetitions are counted."""
+        """Every cluster has its mean Jaccard similarity, the least stable first; the number of repetitions is
+        printed.
+        """
         asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
         found = asked(capsys, "run", "stability", path, "--seeds", "2", "--bootstraps", "3")
         values = [cluster["jaccard"] for cluster in found["clusters"]]

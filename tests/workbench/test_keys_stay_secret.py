@@ -1,8 +1,6 @@
-"""Keys from the environment go to the endpoint they are for and nowhere else.
-
-Commands run as processes with a canary for a key, against a server that answers and then refuses and repeats the key in
-its words and headers, as some do. Then every byte that was said or written is searched for the canary: output, data,
-cache, logs, config, project, exports.
+"""Keys from the environment reach the endpoint they are for and nothing else. Commands run as processes with a canary
+as key, against a server that answers, and then refuses and repeats the key in its message and headers, as some do. Then
+all output, data, cache, logs, config, project and exports are searched for the canary.
 """
 
 from __future__ import annotations
@@ -33,10 +31,8 @@ LAB, HUB = "sk-canary-of-the-lab-4711", "hf_canaryOfTheHub0815"
 
 
 class Repeating:
-    """An endpoint and a hub in one; `refusing` makes it refuse all and repeat what it was given.
-
-    Attributes:
-        given: The keys that came, each with the path it came to.
+    """An endpoint and a hub in one; with `refusing` it refuses everything and repeats the key. Attributes: given: The
+    keys it received, each with the path of its request.
     """
 
     def __init__(self) -> None:
@@ -84,7 +80,7 @@ class Repeating:
 
 @contextlib.contextmanager
 def repeating() -> Iterator[Repeating]:
-    """Runs for the time of a block."""
+    """Runs the server during the block."""
     made = Repeating()
     thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
@@ -97,7 +93,7 @@ def repeating() -> Iterator[Repeating]:
 
 
 class CommandOutput:
-    """Runs commands and keeps all that they said."""
+    """Runs commands and collects their output."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -115,21 +111,21 @@ class CommandOutput:
         return done
 
     def well(self, *words: str | Path) -> str:
-        """Runs a command that has to succeed; what it printed."""
+        """Runs a command; asserts that it succeeds, and returns what it printed."""
         done = self.run(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
 
 def forms(key: str) -> list[bytes]:
-    """How a key may lie somewhere: as it is, and in base64 at each of three offsets."""
+    """The forms in which a key may be stored: as it is, and in base64 at each of three offsets."""
     raw = key.encode()
     encoded = [base64.b64encode(bytes(shift) + raw)[4:-4] for shift in range(3)]
     return [raw, *encoded]
 
 
 def places(folder: Path, key: str) -> list[str]:
-    """The files below a folder that hold a key."""
+    """The files below a folder that contain a key."""
     return [
         str(path.relative_to(folder))
         for path in sorted(folder.rglob("*"))
@@ -149,7 +145,7 @@ def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandOutput:
 
 class TestTheSearch:
     def test_finds_what_is_there(self, tmp_path: Path) -> None:
-        """A key in the midst of a file is found, also in base64: the tests below can fail."""
+        """A key in the middle of a file is found, also in base64: the tests below can fail."""
         for shift in range(3):
             text = bytes(shift) + f"Bearer {LAB}".encode() + b"!"
             (tmp_path / f"{shift}.bin").write_bytes(b"\0" + base64.b64encode(text) + b"\xff")
@@ -159,7 +155,7 @@ class TestTheSearch:
 
 
 def test_the_key_of_an_endpoint(output: CommandOutput, tmp_path: Path) -> None:
-    """The key comes to the endpoint, in answers and in refusals that repeat it; it is said and written nowhere."""
+    """The key reaches the endpoint, with answers and with refusals that repeat it; it is neither printed nor stored."""
     path, out = tmp_path / "demo.wb", tmp_path / "out.jsonl"
     output.well("demo", tmp_path, "--samples-only", "--count", "11", "--headless")
     with repeating() as server:
@@ -190,7 +186,7 @@ def test_the_key_of_an_endpoint(output: CommandOutput, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("output")
 def test_a_key_is_for_its_own_endpoint(tmp_path: Path) -> None:
-    """An embedder gets the key that was named for its URL; no other host, port, path or way of asking does."""
+    """An embedder sends the key that was named for its URL, and to no other host, port, path or scheme."""
     entry = EndpointEntry("lab", "https://lab.example/v1#big", Capabilities(), key_env="LAB_KEY")
     (tmp_path / "endpoints.json").write_text(json.dumps({"lab": entry.as_params()}), "utf-8")
     endpoints = Endpoints(tmp_path, tmp_path)
@@ -214,7 +210,7 @@ def get_password(service, name):
 def test_the_token_of_the_hub(
     kept: str, output: CommandOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The token comes to the hub, also one that refuses and repeats it; it is said and written nowhere."""
+    """The token reaches the hub, also one that refuses and repeats it; it is neither printed nor stored."""
     pytest.importorskip("huggingface_hub", reason="no hub can be asked without it")
     if kept == "keyring":
         ring = tmp_path.with_name(f"{tmp_path.name}-ring")
@@ -236,7 +232,7 @@ def test_the_token_of_the_hub(
 
 @pytest.mark.usefixtures("output")
 def test_the_model_process_gets_none(tmp_path: Path) -> None:
-    """The model process is started without the keys, which therefore are in no dump of it."""
+    """The model process is started without the keys, so that they are in no core dump of it."""
     code = (
         "import pathlib, sys\n"
         "from engine.worker.client import ModelProcess\n"
@@ -262,7 +258,7 @@ def test_the_model_process_gets_none(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("output")
 def test_the_trainer_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do the keys reach the process of a training run, whose log may be passed on."""
+    """The process of a training run is started without the keys, because its log may be passed on."""
     monkeypatch.setenv("HARMLESS", "kept-as-it-is")
     monkeypatch.setattr(process, "missing_libraries", lambda: "")
     run = RunDirectory(tmp_path)

@@ -101,8 +101,8 @@ class TestTree:
             assert line["covered"] + line["pruned"] == pytest.approx(1, abs=1e-4)
 
     def test_all_steps_of_one(self, project: Path) -> None:
-        """All trees of one conversation can be grown at once; those of conversations with the same beginning
-        are equal.
+        """`--at every` grows a tree before each answer of a conversation; each is about the tree that `--step` grows
+        alone.
         """
         size = ("--alpha", "0.05", "--max-tokens", "6", "--json")
         every = data(workbench("tree", project, "rome/2", "--at", "every", *size))

@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 class TestFilters:
     def test_kept_by_name(self, project: Project) -> None:
-        """Filters are listed by name; the same name again replaces, deleting forgets."""
+        """Filters are stored by name: the same name replaces, deleting removes."""
         saved = SavedStore(project)
         saved.save_filter("late", "date>2026-03")
         saved.save_filter("angry", "tag:angry")
@@ -40,7 +40,7 @@ class TestFilters:
 
 class TestView:
     def test_comes_back_when_opened_again(self, tmp_path: Path) -> None:
-        """Filter, order, cursor and columns are there when the project is opened again."""
+        """Filter, order, cursor and columns are restored when the project is opened again."""
         with Project.open(tmp_path / "p.wb", create=True) as project:
             saved = SavedStore(project)
             assert saved.view() == (ListQuery(), None)
@@ -58,13 +58,13 @@ class TestView:
         "view", [5, "x", {}, {"filter": "foo:3", "sort": "p"}, {"filter": '"', "conversation": 3}]
     )
     def test_what_is_not_understood_is_absent(self, project: Project, view: object) -> None:
-        """A view of another version, or a damaged one, is as if there were none."""
+        """A view of another version, or a damaged one, counts as none."""
         project.write(lambda conn: settings.put(conn, "list.view", view))
 
         assert SavedStore(project).view() == (ListQuery(), None)
 
     def test_parts_that_are_not_understood(self, project: Project) -> None:
-        """An order nobody knows is the order of import; the filter stays."""
+        """An unknown order becomes the order of import; the filter stays."""
         view = {"filter": "lamp", "sort": "moon", "descending": 1, "conversation": "x"}
         project.write(lambda conn: settings.put(conn, "list.view", view))
         project.write(lambda conn: settings.put(conn, "filters", {"a": 1, "b": "lamp"}))

@@ -23,7 +23,7 @@ from tests.engine.store.support import fill, give_scores, talk
 def test_sql_and_python_agree_on_the_state(
     score: float | None, threshold: float, band: float
 ) -> None:
-    """The state a query filters by is the state a row shows, for any score and rule."""
+    """The state by which a query filters is the state that a row shows, for any score and rule."""
     rule = DecisionRule(threshold, band)
     expression, values = scores.state_sql(rule, "x")
     conn = sqlite3.connect(":memory:")
@@ -36,7 +36,7 @@ def test_sql_and_python_agree_on_the_state(
 
 class TestScores:
     def test_a_score_comes_back_whole(self, project: Project) -> None:
-        """The curve, the configuration and the reason are what was stored; the score is the last boundary."""
+        """Curve, configuration and reason are read as stored; the score is that of the last boundary."""
         fill(project, [talk("a", "hi", "hello", "bye", "goodbye")])
         with_run = _run(project)
         entry = ScoreEntry(
@@ -67,7 +67,7 @@ class TestScores:
         assert row.run_id == with_run
 
     def test_unscored_needs_a_reason(self, project: Project) -> None:
-        """No score is stored without a number and without a reason."""
+        """A score without a number and without a reason is refused."""
         fill(project, [talk("a", "hi")])
         run_id = _run(project)
         project.write(lambda conn: scores.register(conn, ScoreConfig("k", "base", "m")))

@@ -182,7 +182,7 @@ class TestStates:
         assert RunHistory(run).row().hint == "Lower rows."
 
     def test_time_is_that_of_its_processes(self, run: RunDirectory) -> None:
-        """The time between two processes is nobody's."""
+        """The running time of a run is that of its processes, without the time between them."""
         lines = [
             {"event": "started", "time": 1000.0, "step": 0, "steps": 9},
             {"event": "step", "time": 1060.0, "step": 1, "loss": 1.0},
