@@ -67,7 +67,7 @@ class ReviewSnapshot:
 
 @dataclass
 class ReviewCursor:
-    """The proposal that is shown and those that follow, so that a key shows the next one before the desk is read again.
+    """The proposal that is shown and those that follow, so that a key shows the next one at once.
 
     Attributes:
         skipped: The pairs that the person skipped.

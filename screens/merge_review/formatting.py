@@ -1,4 +1,4 @@
-"""The state of the merge desk as text: what is decided, what is left, the order and the floor."""
+"""The state of the merge desk as text: what is decided, what is left, the order and the least similarity."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def _left_pieces(progress: ReviewProgress) -> list[Piece]:
 
 
 def status_content(progress: ReviewProgress) -> Content:
-    """Order, floor, agreement of the model with the person, model calls that are left, basis of the probability."""
+    """Order, least similarity, agreement of model and person, model calls that are left, basis of the probability."""
     parts: list[Piece] = [
         (ORDERS[progress.order][0], "bold"),
-        (f" · {_floor(progress) or 'any similarity'}", "$tone-muted"),
+        (f" · {_least_similarity(progress) or 'any similarity'}", "$tone-muted"),
     ]
     if progress.agreement.n:
         parts.append(f" · model agrees {format_agreement(progress.agreement)}")
@@ -68,7 +68,7 @@ def status_content(progress: ReviewProgress) -> Content:
     return Content.assemble(*parts)
 
 
-def _floor(progress: ReviewProgress) -> str:
+def _least_similarity(progress: ReviewProgress) -> str:
     return (
         f"least similarity {number_format.probability(progress.least_similarity)}"
         if progress.least_similarity > 0
@@ -114,11 +114,11 @@ def empty_content(shown: ClusteringRow | None, progress: ReviewProgress | None) 
         )
     if not progress.finished:
         return Content.assemble("No proposal is ready yet; the next ones are being computed.")
-    floor = _floor(progress)
-    lowers: tuple[Piece, ...] = (("F", key), " lowers the least similarity, ") if floor else ()
+    least = _least_similarity(progress)
+    lowers: tuple[Piece, ...] = (("F", key), " lowers the least similarity, ") if least else ()
     return Content.assemble(
         ("Done: every current pair was refused", "bold"),
-        f" or lies below the {floor}.\n" if floor else ".\n",
+        f" or lies below the {least}.\n" if least else ".\n",
         f"{progress.merged:,} merged, {progress.refused:,} refused;"
         f" {number_format.counted(shown.groups, 'group')} remain.\n\n",
         ("5", key),

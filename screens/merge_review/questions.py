@@ -37,8 +37,10 @@ def ask_move(
     screen.app.push_screen(ChoiceDialog("Move which member", choices), chosen)
 
 
-def ask_floor(screen: WorkbenchScreen[Any], floor: float, then: Callable[[float], None]) -> None:
-    """Asks for the similarity of labels below which no pair is proposed; `floor` is the present one."""
+def ask_least_similarity(
+    screen: WorkbenchScreen[Any], now: float, then: Callable[[float], None]
+) -> None:
+    """Asks for the similarity of labels below which no pair is proposed; `now` is the present one."""
 
     def answered(text: str | None) -> None:
         if text is None:
@@ -50,4 +52,4 @@ def ask_floor(screen: WorkbenchScreen[Any], floor: float, then: Callable[[float]
             then(value)
 
     title = "Propose no pair whose labels are less similar than (0: propose all)"
-    screen.app.push_screen(TextDialog(title, value=number_format.probability(floor)), answered)
+    screen.app.push_screen(TextDialog(title, value=number_format.probability(now)), answered)

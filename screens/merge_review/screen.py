@@ -35,7 +35,7 @@ from screens.merge_review.cursor import ReviewCursor, ReviewSnapshot, ShownPropo
 from screens.merge_review.group_pane import SidePane
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.merged_pane import MergedPane
-from screens.merge_review.questions import ask_floor, ask_move, ask_pair
+from screens.merge_review.questions import ask_least_similarity, ask_move, ask_pair
 from screens.merge_review.settle_dialog import SettleDialog
 from screens.merge_review.side_dialog import Letter, SideDialog
 from screens.shell.decision_screen import DecisionScreen
@@ -90,7 +90,7 @@ class MergeDeskScreen(DecisionScreen):
         Binding("r", "rename", "Rename", tooltip="Rename one of the two", show=False),
         Binding("p", "pin", "Pin", tooltip="Pin one of the two, or unpin it", show=False),
         Binding("o", "order", "Order", tooltip="Choose which pair comes first", show=False),
-        Binding("F", "floor", "Floor", tooltip="Least similarity of a proposal", show=False),
+        Binding("F", "floor", "Similarity", tooltip="Least similarity of a proposal", show=False),
         Binding("g", "ask", "Ask", tooltip="Ask the model about the undecided pairs", show=False),
         Binding("q", "app.quit", "Quit", show=False),
     ]
@@ -122,11 +122,11 @@ class MergeDeskScreen(DecisionScreen):
     # Reading and writing
 
     def refresh_data(self) -> None:
-        """Reads the desk again; the pair in front stays."""
+        """Reads the merge queue again; the shown pair stays."""
         self.read(None)
 
     def read(self, wanted: Pair | None) -> None:
-        """Reads the desk, with `wanted` in front if both groups exist; waits for decisions that are being written."""
+        """Reads the merge queue and shows `wanted` if both groups exist; waits for decisions that are being written."""
         self._wanted = wanted or self._wanted
         if self._unwritten:
             return
@@ -154,7 +154,7 @@ class MergeDeskScreen(DecisionScreen):
         then: Callable[[T], None] = lambda _: None,
         back: Pair | None = None,
     ) -> None:
-        """Stores a decision after those before it, and reads the desk again.
+        """Stores a decision after those before it, and reads the merge queue again.
 
         Args:
             then: Gets what `work` returned.
@@ -424,11 +424,11 @@ class MergeDeskScreen(DecisionScreen):
         if self.progress is None or not self.may_write():
             return
 
-        def choose(floor: float) -> None:
+        def choose(similarity: float) -> None:
             self.cursor.put(None)
-            self.write(lambda: self.goals.set_least_similarity(floor))
+            self.write(lambda: self.goals.set_least_similarity(similarity))
 
-        ask_floor(self, self.progress.least_similarity, choose)
+        ask_least_similarity(self, self.progress.least_similarity, choose)
 
     def action_ask(self) -> None:
         """Asks the model about the likely pairs that it was not asked about."""

@@ -92,7 +92,8 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=24,
         metavar="N",
-        help="pairs that the model is asked about for `--decide ask` (default: 24); the desk asks more",
+        help="pairs that the model is asked about for `--decide ask` (default: 24);"
+        " the merge desk asks about more",
     )
     parser.add_argument(
         "--no-labels", action="store_true", help="ask no model; name clusters after their words"

@@ -25,7 +25,7 @@ SCORING = ScoringRequest(mode="tuned")
 """With the adapter that comes with the program, trained on other conversations of the same generator."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="ask")
-"""Named after their words. The model is asked about merges when the desk is opened."""
+"""Named after their words. The model is asked about merges when the merge desk is opened."""
 
 
 def demo_options(parser: argparse.ArgumentParser) -> None:

@@ -329,7 +329,7 @@ class TestByHand:
             assert kinds(support) == ["rename", "pin"]
             assert FIRST[0] not in front(pilot)
 
-    async def test_order_and_floor(self) -> None:
+    async def test_order_and_least_similarity(self) -> None:
         """o changes which pair comes first, F the similarity from which pairs are proposed."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
