@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.records.report import ReportColumn, ReportRow, ReportTable
+from engine.records.report import CellKind
 from engine.services.simulation.result_tables import aptitude_table
 from engine.services.workspace import Workspace
 from engine.store import conversations, imports
@@ -21,7 +21,7 @@ from engine.validate.aptitude import Scored, aptitudes
 from engine.validate.turns import TurnRow, by_turns
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, read_filter
-from workbench.commands.report_text import table_lines
+from workbench.commands.report_text import cell_lines, table_lines
 from workbench.exits import DONE
 
 LONGEST_NAME = 28
@@ -58,14 +58,12 @@ def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     if not names:
         narrate("No conversation came with a rating, a reward or another number to average.")
-    columns = (
-        ReportColumn("turns", "count"),
-        ReportColumn("conversations", "count"),
-        *(ReportColumn(one_line(name, LONGEST_NAME), "mean") for name in names),
+    means: list[tuple[str, CellKind]] = [(one_line(name, LONGEST_NAME), "mean") for name in names]
+    lines = cell_lines(
+        [("turns", "count"), ("conversations", "count"), *means],
+        [(row.turns, row.conversations, *(_mean(row, name) for name in names)) for row in rows],
     )
-    cells = [(row.turns, row.conversations, *(_mean(row, name) for name in names)) for row in rows]
-    table = ReportTable("by number of turns", columns, tuple(map(ReportRow, cells)))
-    return Result(table_lines(table), {"turns": [_turn_json(row) for row in rows]})
+    return Result(lines, {"turns": [_turn_json(row) for row in rows]})
 
 
 def _records(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.services.profiles.labelling import (
     AgreementRow,
     LabelRow,
@@ -23,7 +22,7 @@ from engine.store import imports
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options
-from workbench.commands.report_text import table_lines
+from workbench.commands.report_text import cell_lines
 
 
 def behaviour_options(parser: argparse.ArgumentParser) -> None:
@@ -73,9 +72,9 @@ def behaviour(arguments: argparse.Namespace) -> int:
 
 
 def _result(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Result:
-    lines = table_lines(_label_table(labels))
+    lines = _label_lines(labels)
     if agreements:
-        lines += ["", *table_lines(_agreement_table(agreements))]
+        lines += ["", *_agreement_lines(agreements)]
     result: dict[str, Any] = {
         "config": config,
         "labels": [asdict(row) for row in labels],
@@ -84,52 +83,37 @@ def _result(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], conf
     return Result(lines, result)
 
 
-def _label_table(rows: Sequence[LabelRow]) -> ReportTable:
-    columns = (
-        ReportColumn("schema", "text"),
-        ReportColumn("label", "text"),
-        ReportColumn("labelled", "text"),
-        ReportColumn("all runs alike", "share"),
-        ReportColumn("labels", "text"),
-    )
-    cells: list[tuple[Cell, ...]] = [
-        (
-            row.schema,
-            row.label,
-            f"{row.labelled:,} of {row.asked:,}",
-            row.unanimous,
-            ", ".join(f"{name} {count:,}" for name, count in row.counts.items()),
-        )
-        for row in rows
-    ]
-    return ReportTable("labels", columns, tuple(map(ReportRow, cells)))
+def _label_lines(rows: Sequence[LabelRow]) -> list[str]:
+    return cell_lines(
+        [
+            ("schema", "text"), ("label", "text"), ("labelled", "text"),
+            ("all runs alike", "share"), ("labels", "text"),
+        ],
+        [
+            (
+                row.schema, row.label, f"{row.labelled:,} of {row.asked:,}", row.unanimous,
+                ", ".join(f"{name} {count:,}" for name, count in row.counts.items()),
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
 
 
-def _agreement_table(rows: Sequence[AgreementRow]) -> ReportTable:
-    columns = (
-        ReportColumn("schema", "text"),
-        ReportColumn("label", "text"),
-        ReportColumn("against", "text"),
-        ReportColumn("n", "count"),
-        ReportColumn("accuracy", "interval"),
-        ReportColumn("frequent", "share"),
-        ReportColumn("kappa", "interval"),
-        ReportColumn("weighted", "interval", text_ends=False),
-    )
-    cells: list[tuple[Cell, ...]] = [
-        (
-            row.schema,
-            row.label,
-            f"{row.one} / {row.other}",
-            row.found.count,
-            row.found.accuracy,
-            row.found.frequent,
-            row.found.kappa,
-            row.found.weighted,
-        )
-        for row in rows
-    ]
-    return ReportTable("agreement", columns, tuple(map(ReportRow, cells)))
+def _agreement_lines(rows: Sequence[AgreementRow]) -> list[str]:
+    return cell_lines(
+        [
+            ("schema", "text"), ("label", "text"), ("against", "text"), ("n", "count"),
+            ("accuracy", "interval"), ("frequent", "share"), ("kappa", "interval"), ("weighted", "share"),
+        ],
+        [
+            (
+                row.schema, row.label, f"{row.one} / {row.other}", row.found.count,
+                row.found.accuracy, row.found.frequent, row.found.kappa,
+                row.found.weighted and row.found.weighted.value,
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
 
 
 def _flat(row: AgreementRow) -> dict[str, Any]:

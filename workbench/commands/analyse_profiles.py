@@ -10,7 +10,6 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.goals.embedders.embedder import embedder_for
-from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.services.profiles.guesses import guessed, guessing_simulation
 from engine.services.profiles.user_texts import PredictionTask, across, within
 from engine.services.workspace import Workspace
@@ -27,7 +26,7 @@ from engine.validate.profile_prediction import (
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options
-from workbench.commands.report_text import table_lines
+from workbench.commands.report_text import cell_lines
 from workbench.exits import DONE
 
 FREQUENT = "most frequent"
@@ -127,36 +126,24 @@ def _lines(rows: Sequence[PredictionRow]) -> list[str]:
         if better
         else "No field is predicted better than by the most frequent answer."
     )
-    return [*table_lines(_table(rows), longest=_NAME), "", conclusion]
+    return [*_table_lines(rows), "", conclusion]
 
 
-def _table(rows: Sequence[PredictionRow]) -> ReportTable:
-    columns = (
-        ReportColumn("field", "text"),
-        ReportColumn("way", "text"),
-        ReportColumn("answers", "count"),
-        ReportColumn("n", "count"),
-        ReportColumn("people", "count"),
-        ReportColumn("accuracy", "interval"),
-        ReportColumn("F1", "share"),
-        ReportColumn("gain", "difference"),
-    )
-    cells: list[tuple[Cell, ...]] = []
-    for row in rows:
-        first = row.way == FREQUENT
-        cells.append(
+def _table_lines(rows: Sequence[PredictionRow]) -> list[str]:
+    return cell_lines(
+        [
+            ("field", "text"), ("way", "text"), ("answers", "count"), ("n", "count"),
+            ("people", "count"), ("accuracy", "interval"), ("F1", "share"), ("gain", "difference"),
+        ],
+        [
             (
-                row.field if first else "",
-                row.way,
-                row.answers,
-                row.conversations,
-                row.people,
-                row.accuracy,
-                row.f1,
-                "" if first else row.gain,
+                one_line(row.field, _NAME) if row.way == FREQUENT else "", row.way, row.answers,
+                row.conversations, row.people, row.accuracy, row.f1,
+                "" if row.way == FREQUENT else row.gain,
             )
-        )
-    return ReportTable("profiles", columns, tuple(map(ReportRow, cells)))
+            for row in rows
+        ],
+    )  # fmt: skip
 
 
 def _as_json(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
 from engine.number_format import figure_range
 from engine.records.interval import Interval
-from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
+from engine.records.report import Cell, CellKind, ReportColumn, ReportRow, ReportTable
 from engine.services.report_rendering import format_cell
 from engine.text import one_line
 
@@ -42,6 +42,14 @@ def table_lines(
             columns.append(_aligned(["95%", *map(_ends, cells)], column))
     notes = ["", *(row.note for row in rows)]
     return [f"{indent}{'  '.join(line)}".rstrip() for line in zip(*columns, notes, strict=True)]
+
+
+def cell_lines(
+    columns: Sequence[tuple[str, CellKind]], rows: Iterable[Sequence[Cell]]
+) -> list[str]:
+    """Rows of cells as lines, under these titles: a table that only text has."""
+    heads = tuple(ReportColumn(title, kind) for title, kind in columns)
+    return table_lines(ReportTable("", heads, tuple(ReportRow(tuple(row)) for row in rows)))
 
 
 def _ends(cell: Cell) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.records.report import ReportColumn, ReportRow, ReportTable
+from engine.records.report import CellKind
 from engine.records.simulation import PlayRow
 from engine.services.simulation.request import OPTIONS
 from engine.services.simulation.result_tables import aptitude_table
@@ -35,7 +35,7 @@ from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
-from workbench.commands.report_text import table_lines
+from workbench.commands.report_text import cell_lines, table_lines
 
 LONGEST_NAME = 80
 
@@ -114,7 +114,7 @@ def report_of_plays(rows: Sequence[PlayRow], conditions: Sequence[Condition]) ->
     lines = table_lines(aptitude_table(found, of_full=True))
     replies = replies_by_condition(over, conditions)
     if replies:
-        lines += ["", *table_lines(_reply_table(replies))]
+        lines += ["", *_reply_lines(replies)]
     if any(row.fewest == 1 for row in found):
         narrate("Where an instruction was played once, nothing is known of its reliability.")
     return Result(
@@ -160,13 +160,12 @@ def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _reply_table(replies: Sequence[dict[str, Any]]) -> ReportTable:
-    heads: dict[str, str] = {
-        "turns": "turns",
-        "stand_ins": "stand-ins",
-        **{name: name for name in CATEGORIES},
-    }
-    columns = [ReportColumn(head, "count", key) for key, head in heads.items()]
-    columns.append(ReportColumn("replies of", "text", "condition"))
-    rows = [ReportRow(tuple(row[one.key] for one in columns)) for row in replies]
-    return ReportTable("kinds of replies", tuple(columns), tuple(rows))
+def _reply_lines(replies: Sequence[dict[str, Any]]) -> list[str]:
+    kinds: list[tuple[str, CellKind]] = [(name, "count") for name in CATEGORIES]
+    return cell_lines(
+        [("turns", "count"), ("stand-ins", "count"), *kinds, ("replies of", "text")],
+        [
+            [row[name] for name in ("turns", "stand_ins", *CATEGORIES, "condition")]
+            for row in replies
+        ],
+    )

@@ -69,21 +69,14 @@ def aptitude_table(found: Sequence[Aptitude], *, of_full: bool) -> ReportTable:
         *_APTITUDE,
         ReportColumn("task, condition, model", "text"),
     )
-    full = _full_performance(found)
-    rows = [
-        (
-            row.instructions,
-            *_figures(row, full),
-            one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME),
-        )
-        for row in found
-    ]
     kept = [nth for nth, one in enumerate(columns) if of_full or one is not _OF_FULL]
-    return ReportTable(
-        "by condition",
-        tuple(columns[nth] for nth in kept),
-        tuple(ReportRow(tuple(row[nth] for nth in kept)) for row in rows),
-    )
+    full = _full_performance(found)
+    rows = []
+    for row in found:
+        name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
+        cells = (row.instructions, *_figures(row, full), name)
+        rows.append(ReportRow(tuple(cells[nth] for nth in kept)))
+    return ReportTable("by condition", tuple(columns[nth] for nth in kept), tuple(rows))
 
 
 def _sharded(rows: Sequence[PlayRow]) -> list[ReportTable]:
@@ -276,7 +269,9 @@ _TASK_COLUMNS = (
     ReportColumn(
         "assistant chars", "count", means="Characters of a message of the assistant, mean."
     ),
-    ReportColumn("stand-ins", "count", means="Fixed messages that replaced empty replies of a model."),
+    ReportColumn(
+        "stand-ins", "count", means="Fixed messages that replaced empty replies of a model."
+    ),
 )
 
 
