@@ -1,15 +1,13 @@
-"""The command line as a script sees it: words, exit codes, standard output as data; on the real model."""
+"""The command line as a script uses it: arguments, exit codes, data on standard output; on the real model."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import functools
 import json
 import os
 import pkgutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from importlib import import_module
@@ -29,7 +27,7 @@ SHARED = frozenset({"growth_options"})
 
 @pytest.fixture
 def samples(tmp_path: Path) -> Path:
-    """Six short sample conversations and one in which nobody answers."""
+    """Six short sample conversations and one without an answer."""
     chosen = sorted(
         sample_conversations(60), key=lambda c: sum(len(m.content) for m in c.messages)
     )[:6]
@@ -41,7 +39,7 @@ def samples(tmp_path: Path) -> Path:
 
 class TestWords:
     def test_help_is_quiet_and_quick_to_import(self) -> None:
-        """--help names every command and loads neither screens nor models."""
+        """--help lists every command and imports neither screens nor models."""
         done = workbench("--help")
         text = done.stdout.decode()
 
@@ -53,14 +51,14 @@ class TestWords:
         "words", [(), ("import",), ("run", "complete"), ("export", "x.wb", "nothing"), ("nowhere",)]
     )
     def test_wrong_words_are_usage(self, words: tuple[str, ...]) -> None:
-        """Words that do not fit together give exit code 2 and say so on standard error only."""
+        """Invalid arguments give exit code 2 and a message on standard error only."""
         done = workbench(*words)
 
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr
 
     def test_missing_project_is_a_failure(self, tmp_path: Path) -> None:
-        """A project that is not there gives exit code 1 and what to do, and creates nothing."""
+        """A missing project gives exit code 1 with a hint, and creates nothing."""
         done = workbench("status", tmp_path / "none.wb")
 
         assert done.returncode == 1
@@ -68,7 +66,7 @@ class TestWords:
         assert list(tmp_path.glob("none*")) == []
 
     def test_adapter_with_another_mode_is_usage(self, tmp_path: Path) -> None:
-        """An adapter belongs to mode tuned; with base it is refused before anything is loaded."""
+        """An adapter with mode base is refused before anything is loaded."""
         done = workbench(
             "run", "complete", tmp_path / "p.wb", "--adapter", "a.gguf", "--mode", "base"
         )
@@ -95,9 +93,9 @@ class TestWords:
 class TestMainJob:
     @pytest.mark.usefixtures("tuned")
     def test_import_score_export(self, samples: Path, tmp_path: Path) -> None:
-        """From a file to scores of every imported id, by commands alone."""
+        """Commands alone lead from a file to scores of every imported id."""
         project = tmp_path / "p.wb"
-        imported = process("import", project, samples, "--json")
+        imported = workbench("import", project, samples, "--json")
         assert (imported.returncode, data(imported)["new"]) == (0, 7)
 
         scored = process("run", "complete", project, "--no-tune", "--json")
@@ -105,7 +103,7 @@ class TestMainJob:
         assert data(scored)["counts"]["unscored"] == 1
         assert data(scored)["scored"] == 6
 
-        exported = process("export", project, "scores")
+        exported = workbench("export", project, "scores")
         lines = [json.loads(line) for line in exported.stdout.splitlines()]
         ids = [json.loads(line)["id"] for line in samples.read_text("utf-8").splitlines()]
         assert [line["id"] for line in lines] == ids
@@ -117,13 +115,13 @@ class TestMainJob:
         assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
         assert "assistant" in lines[-1]["reason"]
 
-        again = process("run", "complete", project, "--no-tune", "--json")
+        again = workbench("run", "complete", project, "--no-tune", "--json")
         assert b"scored before" in again.stderr
-        assert process("export", project, "scores").stdout == exported.stdout
+        assert workbench("export", project, "scores").stdout == exported.stdout
 
     @pytest.mark.usefixtures("tuned")
     def test_limit_and_csv(self, samples: Path, tmp_path: Path) -> None:
-        """--limit scores the first ones; a .csv name gives CSV with the curve as JSON."""
+        """--limit scores the first conversations; a .csv name gives CSV with the curve as JSON."""
         project, table = tmp_path / "p.wb", tmp_path / "scores.csv"
         workbench("import", project, samples)
         workbench("run", "complete", project, "--no-tune", "--no-remaining", "--limit", "2")
@@ -145,7 +143,7 @@ class TestMainJob:
         assert workbench("export", second, "conversations").stdout.count(b"\n") == 7
 
     def test_quarantine_is_said(self, tmp_path: Path) -> None:
-        """A broken record gives exit code 3; status names its file, line and reason."""
+        """An invalid record gives exit code 3; status names its file, line and reason."""
         source, project = tmp_path / "broken.jsonl", tmp_path / "p.wb"
         source.write_text(
             '{"messages": [{"role": "user", "content": "hi"}]}\n{"messages": 5}\n', "utf-8"
@@ -159,7 +157,7 @@ class TestMainJob:
 
     @pytest.mark.usefixtures("tuned")
     def test_interrupt_is_130(self, tmp_path: Path) -> None:
-        """ctrl+c while scoring gives exit code 130; running again goes on."""
+        """Ctrl-C while scoring gives exit code 130; the next run resumes."""
         project, samples = tmp_path / "p.wb", tmp_path / "samples.jsonl"
         # Some seconds of work, so that the signal comes in the midst of it however late it is sent.
         write_jsonl(sample_conversations(12), samples)
@@ -181,7 +179,7 @@ class TestMainJob:
         assert workbench("run", "complete", project, "--no-tune").returncode == 0
 
     def test_closed_pipe_is_no_fault(self, samples: Path, tmp_path: Path) -> None:
-        """A reader that goes away, as `head` does, ends an export without a word."""
+        """A reader that closes the pipe, as `head` does, ends an export without an error."""
         project = tmp_path / "p.wb"
         workbench("import", project, samples)
         reading, writing = os.pipe()
@@ -200,7 +198,7 @@ class TestMainJob:
 
 class TestPrompts:
     def test_edit_and_reset(self, tmp_path: Path) -> None:
-        """A prompt file of a project is kept with it, and can be set back."""
+        """An edited prompt is stored in the project and can be reset."""
         project, file = tmp_path / "p.wb", tmp_path / "base.toml"
         source = tmp_path / "one.json"
         source.write_text('[{"role": "user", "content": "hi"}]', "utf-8")
@@ -214,7 +212,7 @@ class TestPrompts:
         assert workbench("prompts", project, "base").stdout == shipped
 
     def test_broken_prompt_is_refused(self, tmp_path: Path) -> None:
-        """A file that is no prompt changes nothing and says which field is wrong."""
+        """An invalid prompt file changes nothing, and the error names the field."""
         project, file = tmp_path / "p.wb", tmp_path / "bad.toml"
         workbench("import", project, "-", stdin=b'[{"role": "user", "content": "hi"}]')
         file.write_text("chat = 5\n", "utf-8")
@@ -222,21 +220,3 @@ class TestPrompts:
 
         assert done.returncode == 2
         assert b"chat" in done.stderr
-
-
-class TestDemo:
-    def test_headless_demo(self, tmp_path: Path) -> None:
-        """The demo builds, tunes, scores, grows trees and clusters without a terminal, and its project is a project;
-        what is below the threshold has its remaining tasks in words."""
-        done = process("demo", tmp_path / "d", "--headless", "--json", "--count", "12")
-        result = data(done)
-
-        assert done.returncode == 0, done.stderr.decode()
-        assert result["counts"]["conversations"] == result["scored"] == 12
-        status = data(process("status", result["project"], "--json"))
-        stages = {run["stage"] for run in status["runs"]}
-        assert stages >= {"import", "tune", "complete", "trees", "embed", "cluster"}
-        assert all(run["state"] == "done" for run in status["runs"])
-        with contextlib.closing(sqlite3.connect(result["project"])) as conn:
-            tasks = [text for (text,) in conn.execute("SELECT text FROM remaining")]
-        assert sum(bool(text.partition(":")[2].strip()) for text in tasks) > len(tasks) / 2

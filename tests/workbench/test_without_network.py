@@ -1,8 +1,7 @@
-"""The whole program where there is no network: the demo, and training with what follows, watched in every process.
-
-Each command runs in a network namespace without interfaces where the kernel makes one, which stops native code too.
-Everywhere a module that Python loads by itself when it starts watches every process, children included: it writes down
-that the process began, and writes down and fails every use of a socket that could reach anybody, this machine included.
+"""The whole program without a network: the demo, training and scoring, with every process watched. Each command runs in
+a network namespace without interfaces where the kernel can make one, which stops native code too. In addition a module
+that Python loads at its start records every process, children included, and records and fails every use of a socket
+that could reach anybody, this machine included.
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ import importlib.util
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ SECONDS = 1800
 
 
 def namespace() -> tuple[str, ...]:
-    """What puts a command where no network is; nothing where the kernel or its owner does not allow that."""
+    """The command prefix that runs a command without a network; empty where the kernel or its owner does not
+    allow that.
+    """
     if shutil.which(NAMESPACE[0]) is None:
         return ()
     tried = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False)
@@ -60,7 +63,7 @@ def namespace() -> tuple[str, ...]:
 
 
 class Watched:
-    """Runs commands under the watch; `began` and `reached` are what it wrote down."""
+    """Runs commands under the watch; `began` and `reached` are its records."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,7 +71,7 @@ class Watched:
         (folder / "sitecustomize.py").write_text(f"FOLDER = {str(folder)!r}\n{WATCH}", "utf-8")
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        """Runs Python with these words."""
+        """Runs Python with these arguments."""
         return subprocess.run(
             [*self._prefix, sys.executable, *map(str, words)],
             env={**os.environ, "PYTHONPATH": str(self.folder)},
@@ -79,7 +82,7 @@ class Watched:
         )
 
     def workbench(self, *words: str | Path) -> Any:
-        """What a command of the program prints as JSON; it has to succeed."""
+        """The JSON that a command of the program prints; asserts that it succeeds."""
         done = self.run("-m", "workbench", *words, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -99,7 +102,7 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
-    """A watch with nothing written down yet."""
+    """A watch without records."""
     folder = tmp_path / "watch"
     folder.mkdir()
     return Watched(folder)
@@ -116,7 +119,7 @@ class TestTheWatch:
         ],
     )
     def test_sees_and_fails(self, watched: Watched, attempt: str) -> None:
-        """A use of the network in a child is written down and fails: the tests below can fail."""
+        """A use of the network in a child process is recorded and fails: the tests below can fail."""
         inner = f"import socket; {attempt}"
         code = (
             f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {inner!r}]))"
@@ -128,7 +131,7 @@ class TestTheWatch:
         assert watched.began.count("\n") == 2
 
     def test_a_namespace_without_interfaces(self) -> None:
-        """Where the kernel makes a namespace, not even this machine can be reached from it, by native code neither."""
+        """Where the kernel makes a namespace, not even this machine can be reached from it, also not by native code."""
         prefix = namespace()
         if not prefix:
             pytest.skip("this machine gives us no network namespace; the tests here run without")
@@ -139,14 +142,20 @@ class TestTheWatch:
         assert os.strerror(int(done.stdout)) == "Network is unreachable"
 
 
-@pytest.mark.usefixtures("tuned")
 def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples, scores, remaining tasks, trees, goals, the doctor, every screen: all is done, and nobody is reached."""
-    built = watched.workbench("demo", tmp_path, "--headless", "--count", "11")
-    assert (built["scored"], built["coverage"]) == (11, 1.0)
-    project = tmp_path / "demo.wb"
+    """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
+    built = watched.workbench("demo", tmp_path / "d", "--headless", "--count", "11")
+    assert built["counts"]["conversations"] == built["scored"] == 11
+    assert built["coverage"] == 1.0
+    project = tmp_path / "d" / "demo.wb"
+    assert built["project"] == str(project)
     status = watched.workbench("status", project)
-    assert {run["stage"] for run in status["runs"]} >= {"complete", "trees", "cluster"}
+    stages = {run["stage"] for run in status["runs"]}
+    assert stages >= {"import", "tune", "complete", "trees", "embed", "cluster"}
+    assert all(run["state"] == "done" for run in status["runs"])
+    with closing(sqlite3.connect(project)) as conn:
+        tasks = [text for (text,) in conn.execute("SELECT text FROM remaining")]
+    assert sum(bool(text.partition(":")[2].strip()) for text in tasks) > len(tasks) / 2
     watched.workbench("doctor", project)
     assert "-m engine.worker" in watched.began
     assert watched.reached == ""
@@ -165,7 +174,7 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 if importlib.util.find_spec("peft") is not None:
 
     def test_training(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """An adapter is trained on a project and scores it: all is done, and nobody is reached."""
+        """An adapter is trained on a project and scores it, and no connection is tried."""
         from tests.training.tiny_runs import tiny_base
 
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
