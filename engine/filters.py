@@ -48,7 +48,7 @@ FIELDS: Mapping[str, Field] = {
     field.name: field
     for field in (
         Field("state", "choice", "what the score says", tuple(State)),
-        Field("verdict", "choice", "what you said", (*Verdict, ANY, NONE)),
+        Field("verdict", "choice", "your verdict", (*Verdict, ANY, NONE)),
         Field("p", "number", "normalised probability of the end, 0 to 1", example="p<.3"),
         Field("turns", "number", "number of turns"),
         Field("messages", "number", "number of messages"),

@@ -121,8 +121,8 @@ class FormScreen(WorkbenchScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Stop …", tooltip="Stop and keep it, or leave it waiting"),
         Binding("ctrl+r", "conversation", "Read", tooltip="Read the conversation, once it is over"),
-        Binding("pageup", "scroll(-1)", "Up", show=False, tooltip="Scroll what was said"),
-        Binding("pagedown", "scroll(1)", "Down", show=False, tooltip="Scroll what was said"),
+        Binding("pageup", "scroll(-1)", "Up", show=False, tooltip="Scroll the dialogue"),
+        Binding("pagedown", "scroll(1)", "Down", show=False, tooltip="Scroll the dialogue"),
     ]
 
     def __init__(
@@ -264,8 +264,8 @@ def question_of(line: LiveLine) -> str:
 def _message(who: str, text: str, style: str, width: int) -> Content:
     """A message beside the name of its speaker."""
     lines = wrap(display_safe(text[:LONGEST]), width - WHO)
-    said = f"\n{' ' * WHO}".join(lines)
-    return Content.assemble((who.ljust(WHO), "$tone-muted"), (said, style))
+    text = f"\n{' ' * WHO}".join(lines)
+    return Content.assemble((who.ljust(WHO), "$tone-muted"), (text, style))
 
 
 def state_content(state: SessionState) -> Content:

@@ -91,7 +91,7 @@ class Fleet:
 
         Raises:
             Cancelled: `cancel` was called.
-            NetworkRefused: The program is told to stay offline.
+            NetworkRefused: An offline switch is on.
         """
         running = self._running = BackgroundRun(
             [m.asker.address for m in self._members if not m.gone]

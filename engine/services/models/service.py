@@ -354,4 +354,4 @@ def _known_of_endpoint(entry: EndpointEntry) -> list[Fact]:
     if entry.prices is not None:
         read, written = entry.prices.read, entry.prices.written
         known.append(Fact("prices", f"{read:g} read, {written:g} written, for a million tokens"))
-    return known + [Fact("work", said) for said in work_lines(entry.can)]
+    return known + [Fact("work", line) for line in work_lines(entry.can)]

@@ -1,7 +1,7 @@
 """The process of a training run: start it, find it again, stop it.
 
-The process has a session of its own, writes only into its run directory, and goes on when the program that started it
-quits.
+The process has a session of its own, writes only into its run directory, and continues when the program that started
+it quits.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def pid_of(run: RunDirectory) -> int | None:
     started = _started(run)
     if started is not None and _is_trainer(started, run):
         return started
-    # Started by hand: the process writes its id into its first event.
+    # Not started by this program: the process has written its id into its first event.
     pids = [e["pid"] for e in read_events(run.events)[0] if e["event"] == "started" and "pid" in e]
     return int(pids[-1]) if pids and _is_trainer(int(pids[-1]), run) else None
 

@@ -166,7 +166,7 @@ def form_of_file(path: str, text: str) -> Form:
         raise UsageError(f"{path} is no JSON: {error}.") from None
     name = PurePath(path).name.removesuffix(".json")
     if name in TOPICS:
-        raise UsageError(f"{path} has the name of a form that comes along.", "Rename the file.")
+        raise UsageError(f"{path} has the name of a bundled form.", "Rename the file.")
     return read_form(name, name.replace("-", " ").replace("_", " "), value)
 
 

@@ -1,6 +1,6 @@
 """The interface of a task in sharded simulation: its prompts, the extraction of an answer, and its evaluation.
 
-A task is bound to one instruction: whoever builds it checks the instruction's keys, so that a bad instruction is
+A task is bound to one instruction. Its constructor checks the keys of the instruction, so that a bad instruction is
 refused when the file is read and not in the middle of a run. `tasks.task_for(instruction, texts, databases)` builds the
 one that an instruction names; `texts` are the prompts (prompts/sharded/TASK_NAME.txt, perhaps edited),
 `databases` the folder with `DB_ID/*.sqlite`, if there is one.
