@@ -32,6 +32,7 @@ class Repository:
     Attributes:
         files: Content by path.
         said: Checksums that the hub claims in place of the right ones.
+        sizes: Sizes that it claims in place of the right ones.
     """
 
     files: dict[str, bytes]
@@ -40,6 +41,7 @@ class Repository:
     private: bool = False
     downloads: int = 100
     said: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -190,10 +192,9 @@ class _Handler(BaseHTTPRequestHandler):
         siblings = []
         for path, content in one.files.items():
             sha = one.said.get(path) or hashlib.sha256(content).hexdigest()
-            lfs = {"size": len(content), "sha256": sha, "pointerSize": 134}
-            siblings.append(
-                {"rfilename": path, "size": len(content), "blobId": "0" * 40, "lfs": lfs}
-            )
+            size = one.sizes.get(path, len(content))
+            lfs = {"size": size, "sha256": sha, "pointerSize": 134}
+            siblings.append({"rfilename": path, "size": size, "blobId": "0" * 40, "lfs": lfs})
         self._json(
             {
                 **self._model(name, one, {"downloads", "likes", "gated", "tags", "lastModified"}),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn, TypeVar, cast
 
 from engine import folders
 from engine.conversation import Conversation, Message, Role, ToolCall
@@ -29,6 +29,9 @@ from engine.records.triage import VerdictRow
 from engine.services.exports import ExportFiles
 from engine.services.goals.service import GoalService
 from engine.services.jobs import JobService
+from engine.services.models.endpoints import Endpoints
+from engine.services.models.run_setup import RunSetup
+from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.services import ProjectInfo, Services
@@ -36,18 +39,21 @@ from engine.services.training.base import Machine
 from engine.services.training.run_files import runs_folder
 from engine.services.training.service import TrainingService
 from engine.services.triage.calibration import CalibrationService
+from engine.services.validation.service import ValidationService
 from engine.store import imports, runs, scores, settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 from engine.store.triage import TriageStore
+from engine.worker.client import ModelProcess
 from tests.engine.services.goals.goal_project import stages_of
-from tests.screens.models.fake_models import FakeModels
+from tests.engine.services.models.test_service import TunedOnly
 from tests.screens.simulation.played import ScriptedSimulations
 from tests.screens.training.training_runs import HeldTrainers
 from tests.screens.trees.fake_trees import RecordedTrees
-from tests.screens.validation.fake_validation import FakeValidation
+
+M = TypeVar("M", bound=ModelService)
 
 NAME = "support-october.wb"
 CONFIG = "5f0c1d"
@@ -160,6 +166,8 @@ class ScreenProject:
 
     Attributes:
         file: The open project file.
+        catalog: The models of the test's own data folder.
+        tuned: The models that tuning was started for.
         name: Name and path that the screens show.
         read_only: Why the screens may not write; None when they may.
     """
@@ -167,6 +175,7 @@ class ScreenProject:
     def __init__(self, file: Project, name: str, read_only: str | None = None) -> None:
         self.file, self.name, self.read_only = file, name, read_only
         self.listeners: list[Listener] = []
+        self.catalog = Catalog(folders.data_dir(), folders.cache_dir())
         self.jobs = RecordedJobs(self.file)
         self.conversations = ConversationStore(self.file)
         self.triage = TriageStore(self.file, lambda: self.emit(_changed("verdict")))
@@ -177,13 +186,11 @@ class ScreenProject:
         self.goals = self.goal_service(GoalService)
         self.trainers = HeldTrainers()
         self.training = TrainingService(
-            self.file,
-            Catalog(folders.data_dir(), folders.cache_dir()),
-            self.trainers,
-            lambda: Machine("CPU", 24_000_000_000),
+            self.file, self.catalog, self.trainers, lambda: Machine("CPU", 24_000_000_000)
         )
-        self.models = FakeModels()
-        self.validation = FakeValidation()
+        self.tuned: list[str] = []
+        self.models: ModelService = self.model_service(ModelService)
+        self.validation = ValidationService(self.file, self.catalog)
         self.simulations = ScriptedSimulations(self.file)
         _OPEN.append(self)
 
@@ -196,9 +203,21 @@ class ScreenProject:
             lambda: self.emit(_changed("goal_decision")),
         )
 
+    def model_service(self, kind: type[M]) -> M:
+        """The models of the catalogue, served by this class; tuning is noted, not run."""
+        setup = RunSetup(
+            self.file,
+            cast(ModelProcess, None),
+            self.catalog,
+            Endpoints(folders.data_dir(), folders.cache_dir()),
+        )
+        runner = TunedOnly(self.file, self.tuned)
+        return kind(setup, runner, folders.config_dir(), lambda: self.emit(_changed("model")))
+
     def close(self) -> None:
         """Closes the file."""
         self.jobs.runner.close()
+        self.models.close()
         self.network.close()
         self.file.close()
         self.trainers.end_all()

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from textual.pilot import Pilot
 
+from engine import folders
+from engine.conversation import without_surrogates
 from engine.errors import ModelError
-from engine.services.models.records import Fact, HubFileRow, HubRow
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.http.capabilities import Capabilities
+from engine.model.http.endpoint_book import EndpointEntry
+from engine.services.models.records import HubFileRow, HubPage, HubRow, PullRow
+from engine.services.models.service import ModelService
 from screens.models import screen as models_screen
 from screens.shell.control_guard import ControlGuard
-from tests.screens.driving import opened, press
-from tests.screens.models.fake_models import ADAPTER, BROKEN, PULLED, PULLING, RECOMMENDED
+from tests.engine.model.small_adapters import adapter_file
+from tests.screens.driving import opened, press, text
+from tests.screens.models.catalogue import FREE, GB, known_machine, resting_pull, weights
 from tests.screens.project import ScreenProject, project
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
@@ -19,34 +28,70 @@ from tests.terminal.payloads import PAYLOADS
 ALL = " ".join(PAYLOADS.values())
 
 
-def hostile(payload: str) -> ScreenProject:
-    """Says the payload wherever text of others can stand."""
-    fake, models = project(), project().models
-    fake.models = models
-    said = {"source": payload, "licence": payload, "note": payload, "origin": payload}
-    models.given = [
-        replace(PULLED, name=f"{payload}1", runs_as=payload, **said),  # type: ignore[arg-type]
-        replace(BROKEN, name=f"{payload}2", problem=payload, **said),  # type: ignore[arg-type]
-        replace(ADAPTER, name=f"{payload}3", **said),  # type: ignore[arg-type]
-        *(
-            replace(PULLED, name=one, runs_as=one, licence=one, note=one)
-            for one in PAYLOADS.values()
-        ),
-    ]
-    models.given_pulls = [
-        replace(PULLING, name=f"{payload}4", repository=payload, file=payload, redirect=payload),
-        replace(PULLING, name=f"{payload}5", state="failed", problem=payload, hint=payload),
-    ]
-    models.known = [Fact("file", payload), Fact("from", payload)]
-    models.found = [HubRow(payload, payload, True, 3, payload)]
-    models.page = replace(
-        models.page, revision=payload, licence=payload, page=payload, files=(HubFileRow(payload, 1, 2, False),)
-    )  # fmt: skip
-    models.offered = [
-        replace(RECOMMENDED[0], role=payload, repository=payload, file=payload, licence=payload, note=payload)
-    ]  # fmt: skip
-    models.hub = lambda: payload  # type: ignore[method-assign]
-    return fake
+class HostileHub(ModelService):
+    """Says a payload wherever a hub can say something, even what the engine would not take from it.
+
+    Attributes:
+        refuses: Whether the hub gives an error, of the payload, when a repository is looked at.
+    """
+
+    payload = ""
+    refuses = False
+
+    def hub(self) -> str:
+        return self.payload
+
+    def search(self, text: str) -> list[HubRow]:
+        return [HubRow(self.payload, self.payload, True, 3, self.payload)]
+
+    def look_at(self, repository: str) -> HubPage:
+        if self.refuses:
+            raise ModelError(self.payload, self.payload)
+        said = self.payload
+        return HubPage(said, said, said, True, (HubFileRow(said, 1, 2, False),), 1, said, FREE)
+
+    def pulls(self) -> list[PullRow]:
+        first, second = super().pulls()
+        said = self.payload
+        return [
+            replace(first, redirect=said, state="pulling"),
+            replace(second, state="failed", problem=said, hint=said),
+        ]
+
+
+def hostile(payload: str) -> tuple[ScreenProject, HostileHub]:
+    """A catalogue with the payload wherever text of others can stand, and a hub that says it."""
+    written = without_surrogates(payload)
+    files = folders.data_dir() / "files"
+    files.mkdir(parents=True)
+    can = Capabilities(payload, completions=True)
+    entry = EndpointEntry(payload, f"http://gpu/v1#{payload}", can, payload)
+    (folders.data_dir() / "endpoints.json").write_text(json.dumps({payload: entry.as_params()}))
+    recommended = "\n".join(
+        f"{key} = {json.dumps(written)}" for key in ("repository", "file", "licence", "note")
+    )
+    (folders.config_dir() / "recommended.toml").write_text(
+        f'[[set]]\nmemory = 8\n[[set.model]]\nrole = "base"\nsize = 2.1\n{recommended}', "utf-8"
+    )
+    for number in (4, 5):
+        resting_pull(f"{payload}{number}", number, GB, payload)
+    made = project()
+    path = weights(files / "sound.gguf", written, written)
+    for name in (f"{payload}1", *PAYLOADS.values()):
+        made.catalog.add(path, name)
+    (files / "cut.gguf").write_bytes(path.read_bytes()[:100])
+    made.catalog.add(files / "cut.gguf", f"{payload}2")
+    origin = AdapterOrigin(written, written, written, written)
+    made.catalog.add_adapter(adapter_file(files / "adapter.gguf", origin=origin), f"{payload}3")
+    made.models = models = made.model_service(HostileHub)
+    models.payload = payload
+    return made, models
+
+
+def shows(pilot: Pilot[None], payload: str, where: str) -> None:
+    """The payload is there, and does nothing."""
+    assert payload[:3] in text(pilot), where
+    check(pilot, where)
 
 
 @pytest.mark.parametrize(
@@ -58,21 +103,24 @@ async def test_nothing_acts(
     """In the list, below it, in the dialogs and in messages, without the net too."""
     monkeypatch.setattr(models_screen, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
-    fake = hostile(payload)
-    async with opened(fake, size, mode="8") as pilot:
+    known_machine(monkeypatch)
+    made, models = hostile(payload)
+    async with opened(made, size, mode="8") as pilot:
         for _ in range(5):
-            check(pilot, "list")
+            shows(pilot, payload, "list")
             await press(pilot, "down")
-        await press(pilot, "home", "down", "down", "v")
-        check(pilot, "verified")
+        await press(pilot, "end")
+        shows(pilot, payload, "adapter")
+        await press(pilot, "home", "down", "down", "down", "v")
+        shows(pilot, payload, "verified")
         await press(pilot, "D")
-        check(pilot, "remove")
+        shows(pilot, payload, "remove")
         await press(pilot, "escape", "s")
-        check(pilot, "recommended")
+        shows(pilot, payload, "recommended")
         await press(pilot, "enter")
-        check(pilot, "files")
+        shows(pilot, payload, "files")
         await press(pilot, "escape", "slash", *"x", "enter")
-        check(pilot, "found")
-        fake.models.fail_next = ModelError(payload, payload)
+        shows(pilot, payload, "found")
+        models.refuses = True
         await press(pilot, "enter")
-        check(pilot, "refused")
+        shows(pilot, payload, "refused")

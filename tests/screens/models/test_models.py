@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from engine.errors import ModelError, ModelFileError
+from engine import folders, number_format
+from engine.errors import ModelFileError
 from engine.events import JobProgress
-from engine.services.models.records import PullRow
+from engine.model.http.capabilities import Capabilities
+from engine.model.http.endpoint_book import EndpointEntry
+from engine.model.manifest import read_manifest
+from engine.services.models.records import ModelRow
+from engine.services.models.service import ModelService
 from screens.models import screen as models_screen
 from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import Size, lines, opened, press, settle, text, until
-from tests.screens.models.fake_models import (
-    ADAPTER,
-    BROKEN,
+from tests.screens.models.catalogue import (
     BUILT_IN,
-    ENDPOINT,
-    LARGE,
+    GATED,
     PULLED,
     PULLING,
+    REPOSITORY,
+    Hub,
+    TimedModels,
+    arrived,
+    came_about,
+    known_machine,
+    pulling,
+    serve,
+    stocked,
+    weights,
 )
 from tests.screens.project import ScreenProject, project
 
 
 @pytest.fixture(autouse=True)
-def no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read again unless a test asks for it: what polls without end never settles."""
+def steady_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same machine everywhere; nothing is read again unless a test asks for it, so that the app settles."""
     monkeypatch.setattr(models_screen, "POLL_SECONDS", 3600.0)
+    known_machine(monkeypatch)
 
 
-def stocked(*pulls: PullRow) -> ScreenProject:
-    """Models of every kind, and pulls."""
-    fake = project()
-    fake.models.given = [BUILT_IN, PULLED, LARGE, BROKEN, ADAPTER]
-    fake.models.given_pulls = list(pulls)
-    return fake
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The hub that is asked."""
+    yield from serve(monkeypatch)
 
 
 def row(pilot: Pilot[None], name: str) -> str:
@@ -65,35 +78,62 @@ async def poll(pilot: Pilot[None]) -> None:
     await settle(pilot)
 
 
+def names(made: ScreenProject) -> list[str]:
+    """The models of the catalogue."""
+    return [entry.name for entry in made.catalog.entries()]
+
+
+def state(made: ScreenProject) -> str:
+    """The state of the only pull."""
+    (pull,) = made.models.pulls()
+    return pull.state
+
+
 class TestList:
     @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
-    async def test_models_adapters_and_pulls(self, size: Size) -> None:
+    async def test_models_adapters_and_pulls(self, size: Size, hub: Hub) -> None:
         """However wide, each stands with its state and sizes, and what is under the cursor is told below."""
-        async with opened(stocked(PULLING), size, mode="8") as pilot:
+        made = stocked()
+        made.models = made.model_service(TimedModels)
+        hub.server.elsewhere = True
+        pulling(made, hub)
+        need = {one.name: number_format.size(one.memory) for one in made.models.rows()}
+        async with opened(made, size, mode="8") as pilot:
             assert "pulling 43%" in row(pilot, "Qwen3-14B")
-            assert "9.0 GB" in row(pilot, "Qwen3-14B")
+            assert "10 MB" in row(pilot, "Qwen3-14B")
             assert "as bf16" in row(pilot, "smollm2-135m")
-            assert "396 MB" in row(pilot, "smollm2-135m")
             assert "1,650 t/s" in row(pilot, "smollm2-135m")
             assert "ready" in row(pilot, "Qwen3-8B")
-            assert "too large" in row(pilot, "Llama-3.3")
+            assert "5 MB" in row(pilot, "Qwen3-8B")
+            assert need[BUILT_IN] in row(pilot, "smollm2-135m")
+            assert need[PULLED] in row(pilot, "Qwen3-8B")
+            assert "too large" in row(pilot, "grok-1")
             assert "unusable" in row(pilot, "cut")
             assert "adapter" in row(pilot, "support-v3")
             shown = " ".join(text(pilot).split())
-            assert "3.9 GB of 9.0 GB · 24.3 MB/s · 4 min left" in shown
-            assert "from cdn.example" in shown
+            assert "4 MB of 10 MB · 24.3 MB/s · 4 min left" in shown
+            assert "from localhost" in shown
             assert all(len(line) == size[0] for line in lines(pilot))
 
     async def test_endpoint(self) -> None:
         """An endpoint stands beside the models, as what it is; it has no size and cannot be tuned."""
-        fake = stocked()
-        fake.models.given = [BUILT_IN, ENDPOINT, ADAPTER]
-        async with opened(fake, (160, 40), mode="8") as pilot:
+        can = Capabilities(
+            "llama-server", completions=True, top=10, named=True, tokens="llama-server"
+        )
+        entry = EndpointEntry("cluster", "http://gpu:8000/v1#qwen3", can)
+        made = project()
+        folders.data_dir().mkdir(parents=True)
+        (folders.data_dir() / "endpoints.json").write_text(
+            json.dumps({"cluster": entry.as_params()})
+        )
+        async with opened(made, (160, 40), mode="8") as pilot:
             assert "1 model · 1 adapter · 1 endpoint" in lines(pilot)[1]
             assert "⇄ endpoint" in row(pilot, "cluster")
-            assert "gives replies, curves, trees" in row(pilot, "cluster")
+            assert "http://gpu:8000/v1#qwen3, llama-s" in row(pilot, "cluster")
+            assert "MB" not in row(pilot, "cluster")
             await press(pilot, "down", "t")
-            assert fake.models.done == []
+            assert "Only models that are here" in text(pilot)
+            assert made.tuned == []
 
     async def test_what_is_used_for_what(self) -> None:
         """Each model says what this project uses it for."""
@@ -110,249 +150,334 @@ class TestList:
             assert "never tuned" not in text(pilot)
             await press(pilot, "enter", "end")
             assert "never tuned on this machine" in text(pilot)
-            assert "28 of 37 layers" in text(pilot)
+            assert " of 37 layers" in text(pilot)
 
     async def test_reading_that_fails_is_a_line(self) -> None:
         """A catalogue that cannot be read is said above the list."""
-        fake = stocked()
 
-        def broken() -> None:
-            raise ModelFileError("The model catalogue cannot be read.", "Move it away.")
+        class Unreadable(ModelService):
+            def rows(self) -> list[ModelRow]:
+                raise ModelFileError("The model catalogue cannot be read.", "Move it away.")
 
-        fake.models.rows = broken  # type: ignore[method-assign, assignment]
-        async with opened(fake, mode="8") as pilot:
+        made = project()
+        made.models = made.model_service(Unreadable)
+        async with opened(made, mode="8") as pilot:
             assert "cannot be read. Move it away." in lines(pilot)[1]
 
 
 class TestPulls:
-    async def test_moves_and_ends(self) -> None:
+    async def test_moves_and_ends(self, hub: Hub) -> None:
         """A pull moves on by itself; its end is told, and the model stands in its place."""
-        fake = stocked(PULLING)
-        async with opened(fake, mode="8") as pilot:
-            fake.models.move(PULLING.name, done=8_100_000_000)
+        made = stocked()
+        made.models = timed = made.model_service(TimedModels)
+        pulling(made, hub, 4_700_000)
+        async with opened(made, mode="8") as pilot:
+            hub.release()
+            arrived(made, 9_000_000)
             await poll(pilot)
             assert "pulling 90%" in row(pilot, "Qwen3-14B")
-            fake.models.move(PULLING.name, state="checking", done=900_000_000)
+            timed.changes = {"state": "checking", "done": 1_000_000}
             await poll(pilot)
             assert "checking 10%" in row(pilot, "Qwen3-14B")
-            fake.models.move(PULLING.name, state="done")
-            fake.models.given.append(replace(PULLED, name=PULLING.name))
+            timed.changes = {}
+            hub.release()
+            came_about(lambda: state(made) == "done")
             await poll(pilot)
             assert "Qwen3-14B-Q4_K_M is here" in text(pilot)
             assert "ready" in row(pilot, "Qwen3-14B")
 
-    async def test_a_pull_that_fails_is_told(self) -> None:
+    async def test_a_pull_that_fails_is_told(self, hub: Hub) -> None:
         """Cause and fix are told at once, and stand below the list for as long as the pull is there."""
-        fake = stocked(PULLING)
-        async with opened(fake, (120, 36), mode="8") as pilot:
-            fake.models.move(
-                PULLING.name, state="failed", problem="Qwen/Qwen3-14B-GGUF is gated.", hint="Accept its terms."
-            )  # fmt: skip
+        made = stocked()
+        pulling(made, hub)
+        async with opened(made, (120, 36), mode="8") as pilot:
+            hub.server.repositories[REPOSITORY].gated = True
+            hub.release()
+            came_about(lambda: state(made) == "failed")
             await poll(pilot)
             assert "Qwen3-14B-Q4_K_M was not pulled" in text(pilot)
             assert "✗ failed 43%" in row(pilot, "Qwen3-14B")
-            assert text(pilot).count("Accept its terms.") == 2
+            assert text(pilot).count("is gated: its owners") == 2
+            assert text(pilot).count("Accept them on") == 2
 
-    async def test_pause_and_go_on(self) -> None:
+    async def test_pause_and_go_on(self, hub: Hub) -> None:
         """p pauses what works, goes on with what rests, and says so where there is nothing to pause."""
-        fake = stocked(PULLING)
-        async with opened(fake, mode="8") as pilot:
+        made = stocked()
+        pulling(made, hub)
+        async with opened(made, mode="8") as pilot:
             await press(pilot, "p")
+            hub.release()
+            came_about(lambda: state(made) == "paused")
+            await poll(pilot)
             assert "paused 43%" in row(pilot, "Qwen3-14B")
+            hub.hold(0)
             await press(pilot, "p")
             assert "pulling 43%" in row(pilot, "Qwen3-14B")
             await press(pilot, "down", "p")
-            assert fake.models.done == [("pause", PULLING.name), ("go on", PULLING.name)]
             assert "p is for pulls" in text(pilot)
+            assert state(made) == "pulling"
 
-    async def test_giving_up(self) -> None:
+    async def test_giving_up(self, hub: Hub) -> None:
         """D asks before what has arrived is deleted; a pull that works is paused first."""
-        fake = stocked(PULLING)
-        async with opened(fake, mode="8") as pilot:
+        made = stocked()
+        pulling(made, hub)
+        async with opened(made, mode="8") as pilot:
             await press(pilot, "D")
             assert "p pauses it first" in text(pilot)
-            await press(pilot, "p", "D", "enter")
-            assert fake.models.done == [("pause", PULLING.name)]
+            await press(pilot, "p")
+            hub.release()
+            came_about(lambda: state(made) == "paused")
+            await poll(pilot)
+            await press(pilot, "D", "enter")
+            assert state(made) == "paused"
+            assert list(folders.data_dir().rglob("*.part"))
             await press(pilot, "D", "down", "enter")
-            assert fake.models.done[-1] == ("give up", PULLING.name)
-            assert PULLING.name not in "\n".join(lines(pilot)[2:12])
+            assert made.models.pulls() == []
+            assert not list(folders.data_dir().rglob("*.part"))
+            assert PULLING not in "\n".join(lines(pilot)[2:12])
 
-    async def test_the_timer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_the_timer(self, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
         """While a pull works it is followed without a key."""
         monkeypatch.setattr(models_screen, "POLL_SECONDS", 0.2)
-        fake = stocked(PULLING)
-        async with opened(fake, mode="8") as pilot:
-            fake.models.move(PULLING.name, done=8_100_000_000)
+        made = stocked()
+        pulling(made, hub, 4_700_000)
+        async with opened(made, mode="8") as pilot:
+            hub.release()
             await until(pilot, lambda: "pulling 90%" in text(pilot))
-            fake.models.move(PULLING.name, state="paused")
+            made.models.pause(PULLING)
+            hub.release()
             await until(pilot, lambda: "paused 90%" in text(pilot))
 
     @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_on_other_screens(self, size: Size, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_on_other_screens(
+        self, size: Size, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The bottom line of every screen follows a pull to its end, which is told there too."""
         monkeypatch.setattr(models_screen, "POLL_SECONDS", 0.2)
-        fake = stocked(PULLING)
-        async with opened(fake, size, mode="8") as pilot:
+        made = stocked()
+        pulling(made, hub, 4_700_000)
+        async with opened(made, size, mode="8") as pilot:
             await press(pilot, "1")
             assert not isinstance(pilot.app.screen, ModelsScreen)
-            assert "Pull of Qwen3-14B-Q4_K_M pulling 43% of 9.0 GB" in text(pilot)
-            fake.models.move(PULLING.name, done=8_100_000_000)
+            assert "Pull of Qwen3-14B-Q4_K_M pulling 43% of 10 MB" in text(pilot)
+            hub.release()
             await until(pilot, lambda: "pulling 90%" in text(pilot))
-            fake.models.move(PULLING.name, state="done")
+            hub.release()
             await until(pilot, lambda: "Qwen3-14B-Q4_K_M is here" in text(pilot))
             assert "Pull of" not in text(pilot)
 
-    async def test_a_job_comes_first(self) -> None:
+    async def test_a_job_comes_first(self, hub: Hub) -> None:
         """While a job works, the bottom line is the job's."""
-        fake = stocked(PULLING)
-        async with opened(fake, mode="8") as pilot:
+        made = stocked()
+        pulling(made, hub)
+        async with opened(made, mode="8") as pilot:
             assert "Pull of" in text(pilot)
-            fake.emit(JobProgress(1, "complete", "Scoring", 3, 9, "conversations", None, None, ""))
+            made.emit(JobProgress(1, "complete", "Scoring", 3, 9, "conversations", None, None, ""))
             await settle(pilot)
             assert "Pull of" not in text(pilot)
             assert "Scoring" in text(pilot)
 
 
 class TestHub:
-    async def test_recommended_without_asking(self) -> None:
+    async def test_recommended_without_asking(self, hub: Hub) -> None:
         """s shows what is recommended, with the cursor on the set of this machine; nobody has been asked yet."""
-        fake = stocked()
-        async with opened(fake, (80, 24), mode="8") as pilot:
+        async with opened(stocked(), (80, 24), mode="8") as pilot:
             await press(pilot, "s")
             assert hub_is_open(pilot)
             assert "24 GB instruct  Qwen/Qwen3-14B-GGUF" in text(pilot)
             assert "licence apache-2.0. Leaves room for long contexts" in text(pilot)
-            assert fake.models.asked == []
+            assert hub.server.requests == []
             await press(pilot, "escape")
             assert not hub_is_open(pilot)
 
-    async def test_recommended_to_pull(self) -> None:
+    async def test_recommended_to_pull(self, hub: Hub) -> None:
         """Enter opens the repository with the cursor on the recommended file, enter again pulls it."""
-        fake = stocked()
-        async with opened(fake, (80, 24), mode="8") as pilot:
+        made = stocked()
+        async with opened(made, (80, 24), mode="8") as pilot:
             await press(pilot, "s", "enter")
-            assert fake.models.asked == ["Qwen/Qwen3-14B-GGUF"]
+            assert hub.asked() == [REPOSITORY]
             shown = text(pilot)
             assert "Qwen3-14B-Q8_0.gguf" in shown
             assert "too large" in shown
             assert "212.0 GB free here" in " ".join(shown.split())
             assert "1 more cannot be pulled" in " ".join(shown.split())
+            hub.hold(0)
             await press(pilot, "enter")
-            assert fake.models.done == [("pull", "Qwen/Qwen3-14B-GGUF Qwen3-14B-Q4_K_M.gguf")]
+            (pull,) = made.models.pulls()
+            assert (pull.repository, pull.file) == (REPOSITORY, "Qwen3-14B-Q4_K_M.gguf")
             here = in_front(pilot).here
             assert here is not None
             assert here.name == "Qwen3-14B-Q4_K_M"
             assert "goes on in the background" in text(pilot)
 
-    async def test_words(self) -> None:
+    async def test_words(self, hub: Hub) -> None:
         """Words are looked for on enter only; a gated repository is marked; escape goes back to what was found."""
-        fake = stocked()
-        async with opened(fake, (80, 24), mode="8") as pilot:
-            await press(pilot, "s", "slash", *"qwen")
-            assert fake.models.asked == []
+        made = stocked()
+        async with opened(made, (80, 24), mode="8") as pilot:
+            await press(pilot, "s", "slash", *"gguf")
+            assert hub.asked() == []
             await press(pilot, "enter")
-            assert fake.models.asked == ["qwen"]
+            assert hub.asked() == ["gguf"]
             assert "gated" in text(pilot)
             assert "120k" in text(pilot)
-            fake.models.page = replace(fake.models.page, gated=True)
             await press(pilot, "down", "enter")
-            assert fake.models.asked == ["qwen", "someone/Gated-GGUF"]
+            assert hub.asked() == ["gguf", GATED]
             assert "accept their terms" in " ".join(text(pilot).split())
             await press(pilot, "escape")
-            assert "someone/Gated-GGUF" in text(pilot)
+            assert GATED in text(pilot)
             assert hub_is_open(pilot)
             await press(pilot, "escape")
             assert not hub_is_open(pilot)
-            assert fake.models.done == []
+            assert made.models.pulls() == []
 
-    async def test_a_name(self) -> None:
+    async def test_from_words_to_the_catalogue(self, hub: Hub) -> None:
+        """A model is searched for on the hub, pulled, and stands in the list as a model of the catalogue."""
+        made = stocked()
+        async with opened(made, (160, 40), mode="8") as pilot:
+            await press(pilot, "s", "slash", *"qwen", "enter", "enter")
+            hub.hold(4_300_000)
+            await press(pilot, "enter")
+            assert "ready" not in row(pilot, PULLING)
+            arrived(made, 4_300_000)
+            hub.release()
+            came_about(lambda: state(made) == "done")
+            await poll(pilot)
+            assert "ready" in row(pilot, PULLING)
+            assert "Qwen3 14B" in row(pilot, PULLING)
+            path = made.catalog.entry(PULLING).path
+            assert path.read_bytes() == hub.content
+
+    async def test_a_name(self, hub: Hub) -> None:
         """OWNER/NAME is looked at without a search, and escape goes back to what was listed before."""
-        fake = stocked()
-        async with opened(fake, (80, 24), mode="8") as pilot:
-            await press(pilot, "s", "slash", *"me", "slash", *"mine", "enter")
-            assert fake.models.asked == ["me/mine"]
+        async with opened(stocked(), (80, 24), mode="8") as pilot:
+            await press(pilot, "s", "slash", *"me", "slash", *"zz", "enter")
+            assert hub.asked() == ["me/zz"]
             await press(pilot, "escape")
             assert "Recommended by memory" in text(pilot)
 
-    async def test_refused(self) -> None:
+    async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What the hub refuses stands in the dialog, which stays; the words are still there."""
-        fake = stocked()
-        async with opened(fake, (80, 24), mode="8") as pilot:
-            await press(pilot, "s", "slash", *"qwen")
-            fake.models.fail_next = ModelError("huggingface.co cannot be reached.", "Look.")
-            await press(pilot, "enter")
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+        async with opened(stocked(), (80, 24), mode="8") as pilot:
+            await press(pilot, "s", "slash", *"qwen", "enter")
             assert "cannot be reached" in text(pilot)
             assert pilot.app.screen.query_one(Input).value == "qwen"
 
-    async def test_a_pull_that_cannot_begin(self) -> None:
-        """A disk without room is said in a dialog; nothing is listed."""
-        fake = stocked()
-        async with opened(fake, mode="8") as pilot:
-            await press(pilot, "s", "enter")
-            fake.models.fail_next = ModelError("Qwen3 needs 9.0 GB more.", "Make room.")
-            await press(pilot, "enter")
+    async def test_a_pull_that_cannot_begin(self, hub: Hub, tmp_path: Path) -> None:
+        """A name that another model has is said in a dialog; nothing is listed."""
+        made = stocked()
+        made.catalog.add(weights(tmp_path / "mine.gguf", "Mine"), PULLING)
+        async with opened(made, mode="8") as pilot:
+            await press(pilot, "s", "enter", "enter")
             assert isinstance(pilot.app.screen, ErrorDialog)
-            assert "Make room." in text(pilot)
-            assert fake.models.given_pulls == []
+            assert "Choose another with --name." in text(pilot)
+            assert made.models.pulls() == []
+            assert hub.server.downloads == []
 
-    async def test_empty_answers(self) -> None:
+    async def test_a_disk_without_room(self, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A pull that the disk cannot hold fails before anything arrives, and says what to do."""
+        monkeypatch.setattr("engine.model.hub.pulls.free_space", lambda folder: 0)
+        made = stocked()
+        async with opened(made, (120, 36), mode="8") as pilot:
+            await press(pilot, "s", "enter", "enter")
+            came_about(lambda: state(made) == "failed")
+            in_front(pilot).refresh_data()
+            await settle(pilot)
+            assert "✗ failed 0%" in row(pilot, "Qwen3-14B")
+            assert "Make room, " in text(pilot)
+            assert hub.server.downloads == []
+
+    async def test_empty_answers(self, hub: Hub) -> None:
         """Nothing found and nothing to pull are said, and enter does nothing then."""
-        fake = stocked()
-        fake.models.found, fake.models.page = [], replace(fake.models.page, files=())
-        async with opened(fake, (80, 24), mode="8") as pilot:
+        made = stocked()
+        async with opened(made, (80, 24), mode="8") as pilot:
             await press(pilot, "s", "slash", *"zzz", "enter")
             assert "Nothing was found." in text(pilot)
             await press(pilot, "slash", "ctrl+u", *"me", "slash", *"zz", "enter", "enter")
             assert "has no file to pull" in text(pilot)
-            assert fake.models.done == []
+            assert made.models.pulls() == []
 
 
 class TestDoing:
     async def test_verify(self) -> None:
         """v says what was found; damage is a dialog with what to do."""
-        fake = stocked()
-        async with opened(fake, (120, 36), mode="8") as pilot:
+        made = stocked()
+        async with opened(made, (120, 36), mode="8") as pilot:
             await press(pilot, "down", "v")
-            assert "Qwen3-8B-Q4_K_M is what the hub has." in text(pilot)
-            fake.models.fail_next = ModelFileError("Its checksum differs.", "Pull it again.")
+            assert "Qwen3-8B-Q4_K_M is what Qwen/Qwen3-8B-GGUF has" in text(pilot)
+            with made.catalog.entry(PULLED).path.open("r+b") as file:
+                file.seek(-1, 2)
+                file.write(b"x")
             await press(pilot, "v")
             assert isinstance(pilot.app.screen, ErrorDialog)
-            assert "Pull it again." in text(pilot)
+            assert "its checksum differs" in text(pilot)
+            assert "pull it again." in text(pilot)
 
     async def test_remove(self) -> None:
         """D says what would be done and asks; what came with the program stays."""
-        fake = stocked()
-        async with opened(fake, (120, 36), mode="8") as pilot:
+        made = stocked()
+        path = made.catalog.entry(PULLED).path
+        async with opened(made, (120, 36), mode="8") as pilot:
             await press(pilot, "D")
             assert isinstance(pilot.app.screen, ErrorDialog)
             assert "came with the program" in text(pilot)
             await press(pilot, "escape", "down", "D")
-            assert "delete Qwen3-8B-Q4_K_M from the disk, 5.0 GB" in text(pilot)
+            assert "delete Qwen3-8B-Q4_K_M from the disk, 5 MB" in text(pilot)
             await press(pilot, "enter")
-            assert fake.models.done == []
+            assert path.exists()
             await press(pilot, "D", "down", "enter")
-            assert fake.models.done == [("remove", "Qwen3-8B-Q4_K_M")]
+            assert not path.exists()
+            assert read_manifest(path) is None
+            assert PULLED not in names(made)
 
-    async def test_add(self) -> None:
+    async def test_an_added_model(self, tmp_path: Path) -> None:
+        """What is known of a file that was added, checking it, and removing it, which leaves the file where it is."""
+        made = stocked()
+        path = weights(tmp_path / "mine.gguf", "Mine")
+        made.catalog.add(path, "Mine")
+        async with opened(made, (120, 36), mode="8") as pilot:
+            await press(pilot, "down")
+            assert str(path) in text(pilot)
+            assert made.catalog.sha256(path) in text(pilot)
+            await press(pilot, "v")
+            assert "Mine is as it was" in text(pilot)
+            await press(pilot, "D", "down", "enter")
+            assert "Mine" not in names(made)
+            assert path.exists()
+
+    async def test_damage_is_shown(self, tmp_path: Path) -> None:
+        """A file that was cut off after it was added is unusable in the list, and checking it says so."""
+        made = stocked()
+        path = weights(tmp_path / "mine.gguf", "Mine")
+        made.catalog.add(path, "Mine")
+        path.write_bytes(path.read_bytes()[:100])
+        async with opened(made, (120, 36), mode="8") as pilot:
+            assert "unusable" in row(pilot, "Mine")
+            await press(pilot, "down", "v")
+            assert isinstance(pilot.app.screen, ErrorDialog)
+
+    async def test_add(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """a asks for a path and adds what is there; an empty one adds nothing."""
-        fake = stocked()
-        async with opened(fake, (120, 36), mode="8") as pilot:
+        weights(tmp_path / "m.gguf", "Mine")
+        monkeypatch.chdir(tmp_path)
+        made = stocked()
+        before = names(made)
+        async with opened(made, (120, 36), mode="8") as pilot:
             await press(pilot, "a", "enter")
-            assert fake.models.done == []
+            assert names(made) == before
             await press(pilot, "a", *"m", "full_stop", *"gguf", "enter")
-            assert fake.models.done == [("add", "m.gguf")]
-            assert "added" in row(pilot, "added")
+            assert "m added" in text(pilot)
+            assert made.catalog.entry("m").path == tmp_path / "m.gguf"
+            assert "added" in row(pilot, "m ")
 
     async def test_use(self) -> None:
         """u asks what for, with what does it now; the choice stands in the list."""
-        fake = stocked()
-        async with opened(fake, (160, 40), mode="8") as pilot:
+        async with opened(stocked(), (160, 40), mode="8") as pilot:
             await press(pilot, "down", "u")
             shown = " ".join(text(pilot).split())
             assert "Use Qwen3-8B-Q4_K_M for" in shown
             assert "scores and remaining tasks · now smollm2-135m" in shown
             await press(pilot, "down", "enter")
-            assert fake.models.done == [("use", f"{PULLED.name} for scoring")]
             assert "--model still names another" in " ".join(text(pilot).split())
             assert "for scoring, goals, trees ·" in row(pilot, "Qwen3-8B")
             assert "for simulation ·" in row(pilot, "smollm2-135m")
@@ -367,10 +492,10 @@ class TestDoing:
 
     async def test_tune(self) -> None:
         """t begins the job for a model, not for an adapter or an endpoint."""
-        fake = stocked()
-        async with opened(fake, mode="8") as pilot:
+        made = stocked()
+        async with opened(made, mode="8") as pilot:
             await press(pilot, "t")
-            assert fake.models.done == [("tune", BUILT_IN.name)]
+            assert made.tuned == [BUILT_IN]
             await press(pilot, "end", "t")
             assert "Only models that are here" in text(pilot)
-            assert len(fake.models.done) == 1
+            assert len(made.tuned) == 1

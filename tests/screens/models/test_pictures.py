@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from screens.models import screen as models_screen
-from tests.screens.models.fake_models import ADAPTER, BROKEN, BUILT_IN, LARGE, PULLED, PULLING
+from tests.screens.models.catalogue import (
+    Hub,
+    PlacedModels,
+    known_machine,
+    pulling,
+    resting_pull,
+    serve,
+    stocked,
+)
 from tests.screens.picturing import Picture, looks_as_before
-from tests.screens.project import project
 
 PICTURES: dict[str, Picture] = {
     "models_narrow_dark": ((80, 24), False, ["8"]),
@@ -20,16 +26,25 @@ PICTURES: dict[str, Picture] = {
 }
 
 
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The hub that is asked."""
+    yield from serve(monkeypatch)
+
+
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
     picture: Picture,
     snap_compare: Callable[..., bool],
+    hub: Hub,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The screen looks as it did when it was last looked at."""
     monkeypatch.setattr(models_screen, "POLL_SECONDS", 3600.0)
-    fake = project()
-    fake.models.given = [BUILT_IN, PULLED, LARGE, BROKEN, ADAPTER]
-    resting = replace(PULLING, name="bge-m3-q8_0", state="paused", rate=None, done=100_000_000)
-    fake.models.given_pulls = [PULLING, replace(resting, total=640_000_000)]
-    assert looks_as_before(snap_compare, fake, picture)
+    known_machine(monkeypatch)
+    made = stocked()
+    made.models = made.model_service(PlacedModels)
+    hub.server.elsewhere = True
+    pulling(made, hub)
+    resting_pull("bge-m3-q8_0", 100_000_000, 640_000_000)
+    assert looks_as_before(snap_compare, made, picture)

@@ -10,7 +10,6 @@ from textual.pilot import Pilot
 from engine.run_directory.events import RunDirectory
 from engine.services.training import adapter_in_use
 from engine.services.training import plan as planning
-from engine.services.validation.service import ValidationService
 from screens.training import screen
 from screens.training.screen import TrainingScreen
 from tests.screens.driving import lines, settle
@@ -43,9 +42,6 @@ def trained(*, used: str | None = FINISHED, read_only: str | None = None) -> Scr
         write_run(path, FAILED, 3, created_at="2026-10-29T08:00:00+00:00", base_name="Qwen3-0.6B"),
         "The GPU has no memory left: 25.1 GB were asked for.",
         "Lower rows (now 8), or set recompute=true.",
-    )
-    support.validation = ValidationService(  # type: ignore[assignment]
-        support.file, support.training._catalog
     )
     if used is not None and read_only is None:
         adapter_in_use.put(support.file, used)

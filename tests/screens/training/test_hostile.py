@@ -65,7 +65,8 @@ class HostileTraining(TrainingService):
             known,
             run=self._named(known.run),
             samples=tuple(
-                replace(sample, id=payload, text=payload, generated=payload) for sample in known.samples
+                replace(sample, id=payload, text=payload, generated=payload)
+                for sample in known.samples
             ),
             warnings=(payload,),
             last_lines=(payload, payload),
@@ -110,7 +111,7 @@ def hostile(payload: str) -> tuple[ScreenProject, HostileTraining]:
     training.payload = payload
     support.training = training
     validation = HostileValidation(support.file, old._catalog)
-    support.validation = validation  # type: ignore[assignment]
+    support.validation = validation
     validation.payload = payload
     return support, training
 

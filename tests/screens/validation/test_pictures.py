@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.screens.picturing import Picture, looks_as_before
-from tests.screens.project import project
+from tests.screens.validation.validation_project import validated
 
 PICTURES: dict[str, Picture] = {
     "validation_narrow_dark": ((80, 24), False, ["V", "right"]),
@@ -18,4 +18,4 @@ PICTURES: dict[str, Picture] = {
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(picture: Picture, snap_compare: Callable[..., bool]) -> None:
     """Table, curves and conclusions."""
-    assert looks_as_before(snap_compare, project(0), picture)
+    assert looks_as_before(snap_compare, validated(), picture)
