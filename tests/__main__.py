@@ -18,6 +18,7 @@ TOOLS = Path(sys.executable).parent
 QUICK = ("ruff format --check", "ruff check")
 SLOW = ("lint-imports --no-logo", "mypy")
 """Each takes one core; its output is printed when it has ended."""
+COLLECT = "pytest --collect-only -qq"
 # Files of tests are handed out in the order in which they were collected, the longest first: see conftest.py.
 TESTS = "pytest --numprocesses auto --dist loadfile --no-loadscope-reorder"
 
@@ -35,11 +36,15 @@ def main(words: list[str]) -> int:
 
 def _run_together(tests: Sequence[str]) -> int:
     """Runs the slow checks beside the tests, which print as they go; interrupts the rest when one has failed."""
-    _print(shlex.join(tests))
     running: dict[subprocess.Popen[bytes], tuple[str, IO[bytes] | None]] = {}
     for check in SLOW:
         kept = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the check runs
         running[_start(check, kept)] = check, kept
+    if not (REPOSITORY / ".pytest_cache").exists():
+        # In a fresh clone nothing is compiled: each of the processes below would compile every module anew.
+        with tempfile.TemporaryFile() as names:
+            _start(COLLECT, names).wait()
+    _print(shlex.join(tests))
     running[_start(shlex.join(tests))] = "", None
     code = 0
     while running:
