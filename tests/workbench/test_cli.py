@@ -160,7 +160,7 @@ class TestMainJob:
         """Ctrl-C while scoring gives exit code 130; the next run resumes."""
         project, samples = tmp_path / "p.wb", tmp_path / "samples.jsonl"
         # Some seconds of work, so that the signal comes in the midst of it however late it is sent.
-        write_jsonl(sample_conversations(12), samples)
+        write_jsonl(sample_conversations(6), samples)
         workbench("import", project, samples)
         child = subprocess.Popen(
             [sys.executable, "-m", "workbench", "run", "complete", str(project), "--no-tune"],
