@@ -110,7 +110,9 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
         """Enter or a click opens."""
         project = self._projects[event.option_index]
         if project.size is None:
-            self._show_problem(f"{project.path} is not there any more.", "d removes it from the list.")
+            self._show_problem(
+                f"{project.path} is not there any more.", "d removes it from the list."
+            )
         else:
             self.exit(project.path)
 
