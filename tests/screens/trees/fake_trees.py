@@ -1,4 +1,4 @@
-"""The trees of a project file where no model is: what was grown is read, what would be grown is noted."""
+"""The trees of a project file: what was grown is read, costs are estimated, and runs are noted instead of begun."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
-from engine.records.runs import Estimate
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import TreeRequest
@@ -17,7 +16,7 @@ from engine.worker.client import ModelProcess
 
 
 class RecordedTrees(TreeService):
-    """Starts no run, since no model is here.
+    """Starts no run, since no model process is here.
 
     Attributes:
         started: The requests of the runs that were to be started.
@@ -29,9 +28,6 @@ class RecordedTrees(TreeService):
         runs = tree_runs(project, process, Catalog(folder, folder))
         super().__init__(project, process, runs, JobRunner(project, lambda _: None), lambda: None)
         self.started: list[TreeRequest] = []
-
-    def estimate(self, request: TreeRequest) -> Estimate:
-        return Estimate(812, None, None, 11_400.0, "SmolLM2-135M-Instruct")
 
     def start(self, request: TreeRequest) -> int:
         self.started.append(request)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from engine import number_format
 from engine.records.runs import Estimate
 from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
@@ -171,13 +172,23 @@ class TestRun:
         async with opened(made, mode="4") as pilot:
             assert "No response trees yet" in text(pilot)
             await press(pilot, "r")
-            assert "812 conversations" in text(pilot)
-            assert "3 h 10 min" in text(pilot)
+            assert "36 conversations" in text(pilot)
+            assert "smollm2-135m" in text(pilot)
             await press(pilot, "backspace", "backspace", "backspace", *".005", "down")
             await press(pilot, "right", "enter")
             await until(pilot, lambda: len(made.trees.started) > 0)
             (request,) = made.trees.started
             assert request == TreeRequest(replace(TreeRequest().tree, alpha=0.005), "end")
+
+    async def test_cost_by_earlier_trees(self, tmp_path: Path) -> None:
+        """Where trees of the same alpha and place were grown, the time is said at their speed."""
+        with with_trees(tmp_path / "t.wb", 12) as project, project.reading() as conn:
+            speed = stored.seconds(conn, CONFIG.alpha, CONFIG.mode, CONFIG.place)
+            assert speed is not None
+            async with listed(project) as pilot:
+                await press(pilot, "r", "backspace", *".02")
+                cost = f"12 conversations · about {number_format.duration(12 * speed)}"
+                await until(pilot, lambda: cost in text(pilot))
 
     async def test_no_alpha(self) -> None:
         """What is no alpha is said, and starts nothing."""
@@ -200,7 +211,7 @@ class TestRun:
         async with opened(made, mode="4") as pilot:
             await pilot.press("r", "enter", "down", "right")
             known.set()
-            await until(pilot, lambda: "3 h 10 min" in text(pilot))
+            await until(pilot, lambda: "36 conversations" in text(pilot))
             assert not made.trees.started
             known.clear()
             await pilot.press("right", "enter")
