@@ -7,15 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
+import numpy as np
+
 from engine.completeness.boundaries import boundaries
 from engine.completeness.inline_remaining import InlineWriter, RemainingRequest
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import BoundaryLogProbs, BoundaryScorer, Probe, Progress
+from engine.completeness.scoring import (
+    BoundaryLogProbs,
+    BoundaryScorer,
+    Progress,
+    QuestionTokens,
+)
 from engine.completeness.windows import Window, plan_windows
 from engine.conversation import LogPiece
 from engine.model.generation import GenerativeModel, Stopped
-from engine.model.interface import Tokenizer
+from engine.model.interface import HiddenState, Tokenizer
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 
@@ -67,6 +74,7 @@ class ItemScore:
         note: Windows and shortened steps, in words, or None.
         unscored: Reason why there is no score, or None.
         written: Remaining tasks written in the same pass, or None.
+        states: Hidden states at the boundaries, shape (boundaries, dimensions); None where not asked for.
     """
 
     curve: tuple[BoundaryProbability, ...]
@@ -74,25 +82,34 @@ class ItemScore:
     note: str | None = None
     unscored: str | None = None
     written: WrittenOn | None = None
+    states: HiddenState | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question at each boundary: a prompt (None: the log alone) and the end tag (None: the end-of-text token)."""
+    """The question at each boundary.
+
+    Attributes:
+        prompt: The text around the log; None: the log alone.
+        end_tag: The text that ends a conversation; None: the end-of-text token.
+        states: Whether the hidden state at each boundary is read too; only without a prompt.
+    """
 
     prompt: Prompt | None
     end_tag: str | None = None
+    states: bool = False
 
 
-def probe_for(question: Question, model: Tokenizer) -> tuple[Frame, Probe]:
-    """The frame around each log and the probe at each boundary, in tokens of this model."""
+def question_tokens(question: Question, model: Tokenizer) -> tuple[Frame, QuestionTokens]:
+    """The frame around each log and the question at each boundary, in tokens of this model."""
     around = frame(question.prompt, model)
     if question.prompt is None:
         end = model.tokenize(question.end_tag) if question.end_tag else [model.end_token]
-        return around, Probe((), tuple(end), tuple(opening_tokens(model)), len(around.head))
+        opening = tuple(opening_tokens(model))
+        return around, QuestionTokens((), tuple(end), opening, len(around.head), question.states)
     end = model.tokenize(question.prompt.end)
     other = model.tokenize(question.prompt.continuation)
-    return around, Probe(tuple(around.tail), tuple(end), tuple(other), len(around.head))
+    return around, QuestionTokens(tuple(around.tail), tuple(end), tuple(other), len(around.head))
 
 
 def score_block(
@@ -119,9 +136,9 @@ def score_block(
         Cancelled: The request was cancelled.
     """
     model = scorer.model
-    around, probe = probe_for(question, model)
+    around, tokens = question_tokens(question, model)
     limit = (
-        model.capacity.context - len(around.head) - probe.forked_tokens - len(probe.continuation)
+        model.capacity.context - len(around.head) - tokens.forked_tokens - len(tokens.continuation)
     )
     context = model.capacity.context
     prepared = [prepare(model, item, around.head, limit, context) for item in items]
@@ -135,7 +152,7 @@ def score_block(
             if one.whole and asked.head == around.head:
                 after = map(model.tokenize, item.texts[item.boundaries[-1] + 1 :])
                 out.offer(start, [*one.segments[0].tokens, *chain.from_iterable(after)])
-    readings = iter(scorer.score(segments, probe, progress, out))
+    readings = iter(scorer.score(segments, tokens, progress, out))
     scores = [one.score([next(readings) for _ in one.segments]) for one in prepared]
     replies = out.replies if out else {}
     return [
@@ -177,7 +194,14 @@ class Prepared:
             for window, found in zip(self.windows, readings, strict=True)
             for boundary, reading in zip(window.boundaries, found, strict=True)
         ]
-        return ItemScore(tuple(curve), self.tokens, self.note, self.unscored)
+        states = [one.state for found in readings for one in found if one.state is not None]
+        return ItemScore(
+            tuple(curve),
+            self.tokens,
+            self.note,
+            self.unscored,
+            states=np.stack(states) if states else None,
+        )
 
 
 def prepare(

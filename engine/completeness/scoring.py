@@ -1,8 +1,9 @@
 """Scores boundaries: one pass over each log gives `p_end` at every boundary.
 
-The question at a boundary is a `Probe`: after an optional suffix, how probable is the end answer and how
-probable the continuation. With an end tag of one token and no suffix both are read off the pass itself; otherwise
-the cached sequence is forked at the boundary and suffix and answers are decoded on the fork, many forks a batch.
+The question at a boundary, in tokens, is a `QuestionTokens`: after an optional suffix, how probable is the end answer
+and how probable the continuation. With an end tag of one token and no suffix both are read off the pass itself;
+otherwise the cached sequence is forked at the boundary and suffix and answers are decoded on the fork, many forks a
+batch.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Protocol
 
 from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
 from engine.errors import ModelError
-from engine.model.interface import Logits, Span, TokenModel, log_probs
+from engine.model.interface import HiddenState, Logits, Span, TokenModel, log_probs
 
 PREFIX_SEQUENCE = 0
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class QuestionTokens:
     """The question at a boundary, in tokens.
 
     Attributes:
@@ -28,12 +29,14 @@ class Probe:
         end: The end tag, at least one token; its probability is the product over its tokens.
         continuation: The beginning of the other answer, at least one token.
         head: Number of tokens before every log; they are decoded once for all.
+        states: Whether the hidden state at each boundary is read too; needs a question that is `inline`.
     """
 
     suffix: tuple[int, ...]
     end: tuple[int, ...]
     continuation: tuple[int, ...]
     head: int = 0
+    states: bool = False
 
     @property
     def inline(self) -> bool:
@@ -50,10 +53,15 @@ class Probe:
 
 @dataclass(slots=True)
 class BoundaryLogProbs:
-    """Natural log-probabilities of the end tag and of the continuation at one mark."""
+    """Natural log-probabilities of the end tag and of the continuation at one mark.
+
+    Attributes:
+        state: The last hidden state there, shape (dimensions,); None where it was not asked for.
+    """
 
     log_end: float = 0.0
     log_continue: float = 0.0
+    state: HiddenState | None = None
 
 
 class SequenceRetainer(Protocol):
@@ -94,20 +102,26 @@ class BoundaryScorer:
         self.model = model
         self._chunk = min(SHARED_CHUNK, model.capacity.batch)
         self._prefix: list[int] = []
+        self._states = False
 
     def forget(self) -> None:
-        """Drops the cached prefix; needed when anything else has used the model."""
+        """Drops the cached prefix, and lets the model keep no states; needed before anything else uses the model."""
+        self.model.keep_states(False)
+        self._states = False
+        self._clear()
+
+    def _clear(self) -> None:
         self.model.clear()
         self._prefix = []
 
     def score(
         self,
         segments: Sequence[Segment],
-        probe: Probe,
+        asked: QuestionTokens,
         progress: Progress | None = None,
         retainer: SequenceRetainer | None = None,
     ) -> list[list[BoundaryLogProbs]]:
-        """Reads the probe at every mark of every segment.
+        """Asks the question at every mark of every segment.
 
         Args:
             progress: Called after each decode with the tokens it held.
@@ -117,27 +131,28 @@ class BoundaryScorer:
             For each segment, one `BoundaryLogProbs` per mark.
 
         Raises:
-            ModelError: The model cannot fork and the probe needs forks, or a segment exceeds the context.
+            ModelError: The model cannot fork and the question needs forks, or a segment exceeds the context.
             Cancelled: The request was cancelled.
         """
-        if not probe.inline and not self.model.capacity.forkable:
+        if not asked.inline and not self.model.capacity.forkable:
             raise ModelError(
                 "This model is recurrent or hybrid and cannot be asked at earlier places of a log.",
                 "Use mode `tuned` with the model's own end token, which needs no forks.",
             )
         batch = self.model.capacity.batch
-        if probe.forked_tokens > batch:
+        if asked.forked_tokens > batch:
             raise ModelError(
-                f"The question is {probe.forked_tokens:,} tokens long; at most {batch:,} fit.",
+                f"The question is {asked.forked_tokens:,} tokens long; at most {batch:,} fit.",
                 "Shorten the prompt.",
             )
+        self._keep_states(asked)
         done: list[list[BoundaryLogProbs]] = [[] for _ in segments]
         try:
-            for group in plan_groups(segments, self._chunk, probe.head):
+            for group in plan_groups(segments, self._chunk, asked.head):
                 self._enter(segments, group, progress)
-                packer = _Packer(self.model, probe, group.shared, progress, retainer)
+                packer = _Packer(self.model, asked, group.shared, progress, retainer)
                 for index in group.members:
-                    member = _member(index, segments[index], probe)
+                    member = _member(index, segments[index], asked)
                     done[index] = member.readings
                     packer.add(member)
                 packer.close()
@@ -146,12 +161,20 @@ class BoundaryScorer:
             raise
         return done
 
+    def _keep_states(self, asked: QuestionTokens) -> None:
+        if asked.states and not asked.inline:
+            raise ModelError("Hidden states are read only where the end tag is one token.")
+        if asked.states != self._states:
+            self.model.keep_states(asked.states)
+            self._states = asked.states
+            self._clear()
+
     def _enter(self, segments: Sequence[Segment], group: Group, progress: Progress | None) -> None:
         """Brings exactly the group's shared prefix into the cache."""
         prefix = segments[group.members[0]].tokens[: group.shared]
         if prefix and prefix == self._prefix:
             return
-        self.forget()
+        self._clear()
         for at in range(0, len(prefix), self._chunk):
             chunk = prefix[at : at + self._chunk]
             self.model.decode([Span(chunk, at, (PREFIX_SEQUENCE,))])
@@ -160,23 +183,23 @@ class BoundaryScorer:
         self._prefix = prefix
 
 
-def _member(index: int, segment: Segment, probe: Probe) -> _Member:
+def _member(index: int, segment: Segment, asked: QuestionTokens) -> _Member:
     tokens = list(segment.tokens)
     member = _Member(index, tokens, segment.marks, [BoundaryLogProbs() for _ in segment.marks])
     for mark, reading in zip(segment.marks, member.readings, strict=True):
-        if probe.suffix:
+        if asked.suffix:
             continue
-        member.pick(mark - 1, reading, "log_end", probe.end[0])
-        member.pick(mark - 1, reading, "log_continue", probe.continuation[0])
-        if not probe.inline:
+        member.pick(mark - 1, reading, "log_end", asked.end[0])
+        member.pick(mark - 1, reading, "log_continue", asked.continuation[0])
+        if not asked.inline:
             continue
-        rest = probe.continuation[:-1]
+        rest = asked.continuation[:-1]
         if mark == len(tokens):
             # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
             tokens.extend(rest)
         elif tuple(tokens[mark : mark + len(rest)]) != rest:
             raise ModelError(f"The log does not continue with a step header after token {mark}.")
-        for offset, token in enumerate(probe.continuation[1:]):
+        for offset, token in enumerate(asked.continuation[1:]):
             member.pick(mark + offset, reading, "log_continue", token)
     return member
 
@@ -187,13 +210,13 @@ class _Packer:
     def __init__(
         self,
         model: TokenModel,
-        probe: Probe,
+        asked: QuestionTokens,
         shared: int,
         progress: Progress | None,
         retainer: SequenceRetainer | None,
     ) -> None:
         capacity = model.capacity
-        self._model, self._probe, self._shared, self._progress = model, probe, shared, progress
+        self._model, self._asked, self._shared, self._progress = model, asked, shared, progress
         self._retainer, self._cells, self._kept = retainer, capacity.cells, 0
         self._batch, self._rows = capacity.batch, capacity.rows
         half = capacity.sequences // 2
@@ -207,7 +230,7 @@ class _Packer:
 
     def add(self, member: _Member) -> None:
         """Adds all tokens of a member, decoding each batch as it fills."""
-        if len(member.tokens) + self._probe.forked_tokens > self._context:
+        if len(member.tokens) + self._asked.forked_tokens > self._context:
             raise ModelError(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
             )
@@ -243,7 +266,7 @@ class _Packer:
         """Decodes what was added, asks the question on forks of finished members, and drops or keeps them."""
         if self._spans:
             self._decode(self._spans, self._sinks)
-        if not self._probe.inline:
+        if not self._asked.inline:
             self._ask_on_forks()
         retainer = self._retainer
         for member, sequence in self._finished:
@@ -285,6 +308,11 @@ class _Packer:
         rows = self._model.decode(spans)
         for row, sink in zip(rows, sinks, strict=True):
             _distribute(row, sink)
+        if self._asked.states:
+            for state, sink in zip(self._model.hidden_states(), sinks, strict=True):
+                for reading, answer, _ in sink:
+                    if answer == "log_end":
+                        reading.state = state
         if self._progress:
             self._progress(sum(len(span.tokens) for span in spans))
 
@@ -292,11 +320,11 @@ class _Packer:
         spans: list[Span] = []
         sinks: list[list[tuple[BoundaryLogProbs, str, int]]] = []
         used: list[int] = []
-        tokens = self._probe.forked_tokens
+        tokens = self._asked.forked_tokens
         for member, sequence in self._finished:
             for mark, reading in zip(member.marks, member.readings, strict=True):
                 filled = sum(len(span.tokens) for span in spans)
-                rows = len(sinks) + len(self._probe.end) + len(self._probe.continuation)
+                rows = len(sinks) + len(self._asked.end) + len(self._asked.continuation)
                 full = filled + tokens > self._batch or rows > self._rows
                 if full or len(used) + 2 > len(self._fork_ids):
                     self._ask(spans, sinks, used)
@@ -312,15 +340,15 @@ class _Packer:
         self, mark: int, reading: BoundaryLogProbs, ask: int, other: int,
         spans: list[Span], sinks: list[list[tuple[BoundaryLogProbs, str, int]]],
     ) -> None:  # fmt: skip
-        probe = self._probe
-        at = mark + len(probe.suffix)
-        if probe.suffix:
-            spans.append(Span(probe.suffix, mark, (ask, other), (len(probe.suffix) - 1,)))
-            first = [(reading, "log_end", probe.end[0])]
-            sinks.append([*first, (reading, "log_continue", probe.continuation[0])])
+        asked = self._asked
+        at = mark + len(asked.suffix)
+        if asked.suffix:
+            spans.append(Span(asked.suffix, mark, (ask, other), (len(asked.suffix) - 1,)))
+            first = [(reading, "log_end", asked.end[0])]
+            sinks.append([*first, (reading, "log_continue", asked.continuation[0])])
         for answer, name, sequence in (
-            (probe.end, "log_end", ask),
-            (probe.continuation, "log_continue", other),
+            (asked.end, "log_end", ask),
+            (asked.continuation, "log_continue", other),
         ):
             if len(answer) > 1:
                 spans.append(Span(answer[:-1], at, (sequence,), tuple(range(len(answer) - 1))))

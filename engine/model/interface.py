@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Logits = NDArray[np.float32]
 LogProbs = NDArray[np.float64]
+HiddenState = NDArray[np.float32]
 
 SPEED_TOKENS = 256
 """Length of the text on which the speed of a model is measured."""
@@ -143,6 +144,23 @@ class TokenModel(Tokenizer, Protocol):
         Raises:
             Cancelled: The request was cancelled while decoding; all sequences are cleared.
             ModelError: The batch does not fit.
+        """
+
+    def keep_states(self, on: bool) -> None:
+        """Makes `decode` keep the hidden states behind its rows, or no longer; a change forgets all sequences.
+
+        Raises:
+            ModelError: The model gives no hidden states.
+        """
+
+    def hidden_states(self) -> HiddenState:
+        """The last hidden state, after the final norm, behind each row that `decode` returned last.
+
+        Returns:
+            Shape (wanted rows, dimensions).
+
+        Raises:
+            ModelError: They were not kept.
         """
 
     def fork(self, source: int, target: int, end: int) -> None:

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from engine.records.interval import Interval
+
 RuleSource = Literal["default", "calibrated", "chosen"]
-Mode = Literal["base", "tuned", "judge"]
+Mode = Literal["base", "tuned", "judge", "probe"]
+"""How a score is had: by a prompt around the log, from the end tag of a tuned model, by a question to the model, or by
+a probe on its hidden states."""
+
+LEAST_FOR_PROBE = 20
+"""Fewest conversations that could end in two places for a probe; docs/results/probe.md says how it was found."""
 
 
 class State(StrEnum):
@@ -40,6 +47,30 @@ class DecisionRule:
         if abs(p_end_normalised - self.threshold) < self.band:
             return State.BORDERLINE
         return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
+
+
+@dataclass(frozen=True, slots=True)
+class EndingTest:
+    """How well a set of scores separates whole conversations from the same ones cut off, without labels.
+
+    Attributes:
+        conversations: Number of conversations in the test, each once whole and once cut at random.
+        auroc: P(a whole one has a higher score than a cut one); chance is .5.
+        f1: F1 of calling a score of .5 or more whole.
+        keywords: AUROC of the keyword rule on the same pairs.
+        position: AUROC of a regression on position and length alone, made like the probe.
+        matched: P(a whole conversation has a higher score than a longer one cut at the same place); None if no two
+            conversations allow it.
+        matched_pairs: Number of such pairs.
+    """
+
+    conversations: int
+    auroc: Interval
+    f1: float
+    keywords: float
+    position: float
+    matched: float | None
+    matched_pairs: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.runs import ScoringRuns
 from engine.stages.importing import ImportStage
-from engine.store import runs
+from engine.store import runs, scores
 from engine.store.project import Project
 
 
@@ -20,6 +20,12 @@ class JobService:
 
     def __init__(self, project: Project, runner: JobRunner, scoring: ScoringRuns) -> None:
         self._project, self._runner, self._scoring = project, runner, scoring
+
+    def scoring_mode(self) -> Mode:
+        """The mode of the scores in force; before any, the one that suits the project best."""
+        with self._project.reading() as conn:
+            config = scores.config_in_force(conn)
+        return self._scoring.mode_for(ScoringRequest()) if config is None else config.mode
 
     def estimate_scoring(self, mode: Mode) -> Estimate:
         """Cost of scoring what the mode has not scored yet. May count tokens, so it takes its time."""

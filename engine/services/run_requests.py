@@ -41,6 +41,7 @@ class ScoringRequest:
     """A run that scores conversations.
 
     Attributes:
+        mode: None takes `probe`, or what is best where there are too few conversations for it.
         model: Name or path; None is the one that the project uses for scoring.
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
         end_tag: Text tag of a tuned model; None is its end-of-text token.
@@ -52,7 +53,7 @@ class ScoringRequest:
         remaining: Write the remaining tasks of the conversations below the threshold.
     """
 
-    mode: Mode = "base"
+    mode: Mode | None = None
     model: str | None = None
     adapter: str | Path | None = None
     end_tag: str | None = None

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.completeness.block import ItemScore, LogItem, Question, WrittenOn, log_item
+from engine.completeness.block import ItemScore, Question, WrittenOn
 from engine.completeness.boundaries import RULE
 from engine.completeness.inline_remaining import RemainingRequest
-from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
-from engine.model.catalog import RunnableModel
 from engine.model.prompt_files import Prompt
 from engine.records.scores import Mode
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
+from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
 from engine.stages.model_work import RunModel
 from engine.stages.remaining import RemainingStage
 from engine.stages.selection import ALL, Selection
@@ -25,8 +23,6 @@ from engine.store import conversations, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.worker.client import ModelProcess, OnProgress
-
-NO_BOUNDARY = "no assistant step, so there is no place where it could end"
 
 
 def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None) -> Question:
@@ -37,18 +33,13 @@ def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None)
     """
     if mode == "tuned":
         return Question(None, end_tag)
+    if mode == "probe":
+        return Question(None, states=True)
     if end_tag is not None:
         raise UsageError(
             "An end tag can be chosen in mode `tuned` only.", "Edit the prompt instead."
         )
     return Question(prompts[mode])
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    id: int
-    pieces: list[LogPiece]
-    item: LogItem
 
 
 class ScoringStage(BlockStage[int, ScoreEntry]):
@@ -65,7 +56,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         question: Question,
         *,
         selection: Selection = ALL,
-        measured: Callable[[RunnableModel, float, float], None] | None = None,
+        measured: Measured | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -126,9 +117,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         yield Progress(0, total, "loading the model")
         self._work.load()
         model = self._work.model
-        noise = model.noise
-        if noise is None and every and not model.endpoints:
-            noise = self._measure(every[:8])
+        noise = measured_noise(self._project, self._work, every, self._measured)
         config = ScoreConfig(
             config_hash=key,
             mode=self._mode,
@@ -147,16 +136,6 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         if self.skipped:
             text += f", {self.skipped:,} were scored before"
         return f"{text}.{self._work.spent()}"
-
-    def _measure(self, ids: Sequence[int]) -> float:
-        """Measures speed and noise of the model on the first logs of the project; returns the noise."""
-        with self._project.reading() as conn:
-            found = conversations.conversations_for(conn, ids)
-        text = "".join(piece.text for _, messages in found for piece in render_log(messages))
-        speed, noise = self._work.process.measure(text)
-        if self._measured:
-            self._measured(self._work.model, speed, noise)
-        return noise
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
         return Progress(done, total, f"{self._tokens + count:,} tokens read")
@@ -177,9 +156,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self.scored += sum(1 for entry in entries if entry.boundaries)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
-        with self._project.reading() as conn:
-            found = conversations.conversations_for(conn, block)
-        logs = [_log(conversation_id, messages) for conversation_id, messages in found]
+        logs = logs_of(self._project, block)
         scorable = [log for log in logs if log.item.boundaries]
         remaining = self._remaining_request()
         results = self._work.each(
@@ -199,12 +176,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         return RemainingRequest(self._remaining.prompt, below)
 
 
-def _log(conversation_id: int, messages: Sequence[Message]) -> _Log:
-    pieces = render_log(messages)
-    return _Log(conversation_id, pieces, log_item(pieces))
-
-
-def _entry(log: _Log, score: ItemScore | None) -> ScoreEntry:
+def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
     if score is None:
         return ScoreEntry(log.id, (), NO_BOUNDARY, 0)
     points = tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -25,16 +25,16 @@ class TuningStage:
         catalog: Catalog,
         entry: ModelEntry,
         text: str,
-        run_model: RunModel | None = None,
+        run_models: Sequence[RunModel] = (),
     ) -> None:
         """Prepares a run.
 
         Args:
             text: Text of some thousand tokens to measure on.
-            run_model: The model of the stages that follow; its file is replaced by the tuned one.
+            run_models: The models of the stages that follow; their file is replaced by the tuned one.
         """
         self._catalog, self._entry, self._text = catalog, entry, text
-        self._process, self._run_model = process, run_model
+        self._process, self._run_models = process, run_models
         self.result: dict[str, Any] | None = None
 
     @property
@@ -70,8 +70,8 @@ class TuningStage:
             steps += 1
         self.result = tuning.result()
         self._catalog.record_tuning(self._entry, self.result)
-        if self._run_model is not None:
-            self._replace_model(self._run_model)
+        for run_model in self._run_models:
+            self._replace_model(run_model)
         yield Progress(steps, steps)
 
     def _replace_model(self, run_model: RunModel) -> None:

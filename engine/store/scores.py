@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.records.scores import CurvePoint, DecisionRule, Mode, RemainingRow, ScoredId, ScoreRow
+from engine.records.interval import Interval
+from engine.records.scores import (
+    CurvePoint,
+    DecisionRule,
+    EndingTest,
+    Mode,
+    RemainingRow,
+    ScoredId,
+    ScoreRow,
+)
 from engine.store import settings
-from engine.store.sql import chunks, id_pages, placeholders, snapshot
+from engine.store.sql import chunks, id_pages, placeholders, snapshot, to_json
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
 
@@ -21,6 +31,8 @@ class ScoreConfig:
 
     Attributes:
         noise: Largest change of a probability seen on the model when the batch size changes; None if not measured.
+            Of a probe: mean spread of the scores between repeats of the fit.
+        test: Out-of-fold test of a probe; None for other modes, and where no conversation can be cut.
     """
 
     config_hash: str
@@ -28,6 +40,7 @@ class ScoreConfig:
     model: str
     adapter: str | None = None
     noise: float | None = None
+    test: EndingTest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +98,55 @@ def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[s
 def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     """Stores a configuration, before its first scores; a noise measured later replaces None."""
     conn.execute(
-        "INSERT INTO score_config (config_hash, mode, model, adapter, noise) VALUES (?, ?, ?, ?, ?)"
+        "INSERT INTO score_config (config_hash, mode, model, adapter, noise, test)"
+        " VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (config_hash) DO UPDATE SET noise = coalesce(excluded.noise, noise)",
-        (config.config_hash, config.mode, config.model, config.adapter, config.noise),
+        (
+            config.config_hash,
+            config.mode,
+            config.model,
+            config.adapter,
+            config.noise,
+            None if config.test is None else to_json(asdict(config.test)),
+        ),
     )
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
     """Configurations that have scores, in the order in which they were first run."""
     rows = conn.execute(
-        "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise FROM score_config AS g"
+        "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
         " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
         " ORDER BY first, config_hash"
     )
-    return [ScoreConfig(*row) for row in rows]
+    return [_config(row) for row in rows]
+
+
+def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
+    """Whether a configuration has scores."""
+    row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
+    return row.fetchone() is not None
+
+
+def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
+    """The configuration of the scores that are shown; None before any scoring."""
+    row = conn.execute(
+        "SELECT config_hash, mode, model, adapter, noise, test FROM score_config"
+        " WHERE config_hash = ?",
+        (settings.score_config(conn),),
+    ).fetchone()
+    return None if row is None else _config(row)
+
+
+def _config(row: tuple[Any, ...]) -> ScoreConfig:
+    key, mode, model, adapter, noise, test = row
+    found = None if test is None else _test(json.loads(test))
+    return ScoreConfig(key, mode, model, adapter, noise, found)
+
+
+def _test(value: dict[str, Any]) -> EndingTest:
+    return EndingTest(**{**value, "auroc": Interval(**value["auroc"])})
 
 
 def add(

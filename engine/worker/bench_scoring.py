@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.completeness.block import ItemScore, LogItem, Question, probe_for, score_block
+from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import ModelError
 from engine.model.interface import Span, TokenModel, log_probs
@@ -147,11 +147,11 @@ def _score(
 
 def _log(model: TokenModel, item: LogItem, question: Question) -> list[int]:
     """The tokens of a log up to its last boundary, with what the prompt puts before it."""
-    around, probe = probe_for(question, model)
+    around, asked = question_tokens(question, model)
     tokens = list(around.head)
     for text in item.texts[: item.boundaries[-1] + 1]:
         tokens.extend(model.tokenize(text))
-    room = model.capacity.context - probe.forked_tokens - len(probe.continuation)
+    room = model.capacity.context - asked.forked_tokens - len(asked.continuation)
     if len(tokens) > room:
         raise ModelError(
             f"A conversation of {len(tokens):,} tokens does not fit the context.",
@@ -161,12 +161,12 @@ def _log(model: TokenModel, item: LogItem, question: Question) -> list[int]:
 
 
 def _prompts(model: TokenModel, item: LogItem, question: Question) -> Iterator[_Prompt]:
-    around, probe = probe_for(question, model)
+    around, asked = question_tokens(question, model)
     tokens = list(around.head)
     for index, text in enumerate(item.texts[: item.boundaries[-1] + 1]):
         tokens.extend(model.tokenize(text))
         if index in item.boundaries:
-            yield _Prompt([*tokens, *probe.suffix, *probe.end[:-1]], probe.end)
+            yield _Prompt([*tokens, *asked.suffix, *asked.end[:-1]], asked.end)
 
 
 def _full_batches(sequences: Sequence[Sequence[int]], size: int, ids: int) -> Iterator[_Batch]:

@@ -11,7 +11,7 @@ from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
 from engine.records.conversations import Counts
 from engine.records.goals import ClusteringRow, GoalGroup
-from engine.records.scores import DecisionRule, Histogram, Mode
+from engine.records.scores import DecisionRule, Histogram
 from engine.records.triage import Verdict
 from engine.services.services import Services
 from engine.text import one_line
@@ -145,15 +145,6 @@ def goals_content(found: GoalsOverview) -> Content:
             label_of(group),
         ]
     return Content.assemble(*parts)
-
-
-def current_mode(services: Services) -> Mode:
-    """The mode of the current scores, `base` where there are none."""
-    for conversation_id in services.conversations.ids(ListQuery(sort="p"))[:1]:
-        score = services.conversations.score(conversation_id)
-        if score is not None:
-            return score.mode
-    return "base"
 
 
 def project_content(found: Overview, *, narrow_card: bool) -> Content:

@@ -26,7 +26,6 @@ from screens.overview.facts import (
     Overview,
     Part,
     corrected_content,
-    current_mode,
     goals_content,
     load_goals,
     load_overview,
@@ -226,7 +225,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._cost_for = unscored
 
         def work() -> tuple[Mode, Estimate]:
-            mode = current_mode(self.services)
+            mode = self.services.jobs.scoring_mode()
             return mode, self.services.jobs.estimate_scoring(mode)
 
         def done(answer: tuple[Mode, Estimate]) -> None:

@@ -21,6 +21,7 @@ from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
 
 MODES: tuple[tuple[Mode, str, str], ...] = (
+    ("probe", "probe", "learns the ends of your own logs; each is scored unseen"),
     ("base", "base", "an instruct model, asked at each boundary what remains"),
     ("tuned", "tuned", "with a completion adapter: the end tag's own probability"),
     ("judge", "judge", "a yes/no question; the baseline to compare with"),
@@ -32,7 +33,7 @@ class RunDialog(Dialog[Mode | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
-    def __init__(self, jobs: JobService, first: Mode = "base") -> None:
+    def __init__(self, jobs: JobService, first: Mode) -> None:
         """`first` is the mode under the cursor at first."""
         super().__init__()
         self._jobs, self._first = jobs, first

@@ -277,7 +277,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             if mode is not None:
                 self._start(lambda: self.services.jobs.start_scoring(mode))
 
-        self.app.push_screen(RunDialog(self.services.jobs), chosen)
+        first = self.services.jobs.scoring_mode()
+        self.app.push_screen(RunDialog(self.services.jobs, first), chosen)
 
     def action_import_files(self) -> None:
         """Asks for a file or folder, and imports it."""
@@ -306,7 +307,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         else:
-            named: Mode = run.params.get("mode", mode)
+            reads_states = run.stage in ("read", "fit")
+            named: Mode = "probe" if reads_states else run.params.get("mode", mode)
             self._start(lambda: self.services.jobs.start_scoring(named))
 
     def _start(self, start: Callable[[], int]) -> None:

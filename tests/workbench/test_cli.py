@@ -111,7 +111,8 @@ class TestMainJob:
             assert line["state"] in ("complete", "incomplete", "borderline")
             assert line["curve"][-1]["p_end"] == line["p_end"]
             assert 0 <= line["p_end_normalised"] <= 1
-            assert (line["mode"], line["model"]) == ("base", "smollm2-135m (q8_0)")
+            # so few that a probe cannot be fitted
+            assert (line["mode"], line["model"]) == ("tuned", "smollm2-135m (q8_0)")
         assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
         assert "assistant" in lines[-1]["reason"]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 
 from engine.errors import UsageError
 from engine.number_format import duration
 from engine.records.runs import Estimate
-from engine.records.scores import Mode
+from engine.records.scores import LEAST_FOR_PROBE, Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
@@ -25,9 +26,11 @@ def request_from(arguments: argparse.Namespace) -> ScoringRequest:
     Raises:
         UsageError: An adapter was given with a mode that does not use it.
     """
-    mode: Mode = arguments.mode or ("tuned" if arguments.adapter else "base")
-    if arguments.adapter and mode != "tuned":
-        raise UsageError("An adapter is for mode `tuned`.", "Leave out --mode, or --adapter.")
+    mode: Mode | None = arguments.mode
+    if arguments.adapter and mode not in ("tuned", "probe", None):
+        raise UsageError(
+            "An adapter is for the modes `tuned` and `probe`.", "Leave out --mode, or --adapter."
+        )
     return ScoringRequest(
         mode=mode,
         model=arguments.model,
@@ -46,7 +49,11 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `run_complete`."""
     parser.add_argument("project")
     add_model(parser)
-    parser.add_argument("--mode", choices=["base", "tuned", "judge"], help="default: base")
+    parser.add_argument(
+        "--mode",
+        choices=get_args(Mode),
+        help=f"default: probe from {LEAST_FOR_PROBE} conversations, else tuned or base",
+    )
     parser.add_argument(
         "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
     )

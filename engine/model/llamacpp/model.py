@@ -26,6 +26,7 @@ from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.batch import BatchBuffers
 from engine.model.llamacpp.files import forward_log
+from engine.model.llamacpp.hidden_states import HiddenStates
 from engine.model.llamacpp.memory import metadata_of, refuse_if_too_large
 from engine.model.llamacpp.sampling import Sampler
 from engine.model.memory_plan import (
@@ -80,6 +81,7 @@ class LlamaModel:
         self._context_tokens = context_tokens(options, trained)
         self._cache_bytes, self._most_cells = need.cache, need.cells
         self._separate = 0
+        self._states: HiddenStates | None = None
         self.meta = metadata_of(self._model)
         self._cancelled = cancelled
         self._adapters: dict[str, Any] = {}
@@ -92,6 +94,7 @@ class LlamaModel:
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._bytes: dict[int, bytes] = {}
         self._buffers = BatchBuffers(options.batch)
+        self._rows = 0
 
     def _new_context(self) -> Any:
         options = self.options
@@ -116,6 +119,8 @@ class LlamaModel:
         params.n_threads = params.n_threads_batch = options.threads or os.cpu_count() or 1
         self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._cancelled())
         params.abort_callback = self._abort
+        if self._states:
+            params.cb_eval = self._states.callback
         context = llama_cpp.llama_init_from_model(self._model, params)
         if not context:
             raise ModelError(
@@ -178,8 +183,29 @@ class LlamaModel:
         if separate == self._separate and self._context:
             self.clear()
             return
+        self._separate = separate
+        self._renew_context()
+
+    def keep_states(self, on: bool) -> None:
+        """Forgets all sequences if this changes anything; see `TokenModel.keep_states`.
+
+        Raises:
+            ModelError: The model is recurrent or hybrid, or there is not enough memory.
+        """
+        if on == (self._states is not None):
+            return
+        if on and not self.capacity.forkable:
+            # Such a model reads sequences side by side, in another order than that of the logits.
+            raise ModelError(
+                f"{self.path.name} is recurrent or hybrid; its hidden states cannot be read.",
+                "Use mode `tuned` with the model's own end token.",
+            )
+        self._states = HiddenStates(llama_cpp.llama_model_n_embd(self._model)) if on else None
+        self._renew_context()
+
+    def _renew_context(self) -> None:
         llama_cpp.llama_free(self._context)
-        self._context, self._separate = None, separate
+        self._context = None
         self._context = self._new_context()
         self._memory = llama_cpp.llama_get_memory(self._context)
         if self._adapter_in_use is not None:
@@ -260,13 +286,25 @@ class LlamaModel:
 
     def decode(self, spans: Sequence[Span]) -> Logits:
         """Decodes spans as one batch; see `TokenModel.decode`."""
-        rows = self._decode(spans)
+        rows = self._rows = self._decode(spans)
         if not rows:
             return np.empty((0, self.vocabulary), dtype=np.float32)
         pointer = llama_cpp.llama_get_logits(self._context)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.vocabulary))
 
+    def hidden_states(self) -> NDArray[np.float32]:
+        """The last hidden states of the last decode; see `TokenModel.hidden_states`.
+
+        Raises:
+            ModelError: They were not kept, or the model's graph does not show them.
+        """
+        if self._states is None:
+            raise ModelError("The hidden states of this decode were not kept.")
+        return self._states.rows(self._rows)
+
     def _decode(self, spans: Sequence[Span]) -> int:
+        if self._states:
+            self._states.forget()
         batch, rows = self._buffers.fill(spans)
         status = llama_cpp.llama_decode(self._context, batch)
         if status == ABORTED or self._cancelled():

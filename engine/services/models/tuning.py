@@ -26,19 +26,23 @@ class ModelTuning:
     def __init__(self, project: Project, process: ModelProcess, catalog: Catalog) -> None:
         self._project, self._process, self._catalog = project, process, catalog
 
-    def before(self, model: RunModel) -> list[Stage]:
-        """Returns the stages to run before a run of this model; [] for endpoints and for tuned models."""
+    def before(self, model: RunModel, *others: RunModel) -> list[Stage]:
+        """Returns the stages to run before a run of this model; [] for endpoints and for tuned models.
+
+        Args:
+            others: The same weights with other adapters, for later stages of the run; they load the tuned file too.
+        """
         if model.entry is None or model.entry.tuning is not None:
             return []
-        return [self.stage(model.entry, model)]
+        return [self.stage(model.entry, model, *others)]
 
-    def stage(self, entry: ModelEntry, model: RunModel | None = None) -> TuningStage:
+    def stage(self, entry: ModelEntry, *models: RunModel) -> TuningStage:
         """Returns the stage that tunes a model of the catalogue.
 
         Args:
-            model: Model of the run that follows; it will load the tuned file.
+            models: Models of the run that follows; they will load the tuned file.
         """
-        return TuningStage(self._process, self._catalog, entry, self._text(), model)
+        return TuningStage(self._process, self._catalog, entry, self._text(), models)
 
     def _text(self) -> str:
         """Returns logs of the project, or sample conversations if it has none."""

@@ -12,7 +12,9 @@ from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import SPEED_TOKENS
 from engine.records.runs import Estimate
+from engine.records.scores import Mode
 from engine.stages.model_work import RunModel
+from engine.stages.reading_states import ReadingStage
 from engine.stages.scoring import ScoringStage
 from engine.store import conversations
 from engine.store.project import Project
@@ -31,12 +33,14 @@ class ScoringRun:
 
     Attributes:
         model: Resolved once, for the stages and the estimate.
-        stages: All of the run in order; `scoring` is one of them.
+        reading: The stage that reads the logs, which is nearly all of the work.
+        stages: All of the run in order; `reading` is one of them.
     """
 
+    mode: Mode
     model: RunModel
     question: Question
-    scoring: ScoringStage
+    reading: ScoringStage | ReadingStage
     stages: list[Stage]
 
 
@@ -60,7 +64,7 @@ def estimate_scoring(
     """
     model, prompt = run.model.model, run.question.prompt
     with project.reading() as conn:
-        left = sorted(run.scoring.waiting(conn))
+        left = sorted(run.reading.waiting(conn))
         rows = conversations.rows(conn, left)
         stride = max(1, len(left) // SAMPLE)
         sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])

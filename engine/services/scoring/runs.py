@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from engine.completeness.block import Question
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
+from engine.records.scores import LEAST_FOR_PROBE, Mode
 from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.services.training.run_files import held_out_by, run_named
+from engine.stages.fitting import FittingStage
+from engine.stages.model_work import RunModel
+from engine.stages.reading_states import ReadingStage
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.selection import Selection
+
+ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
 
 
 class ScoringRuns:
@@ -29,29 +37,80 @@ class ScoringRuns:
             UsageError: There is no such model or adapter, or it cannot answer what the request asks.
         """
         setup = self._setup
+        mode = self.mode_for(request)
+        request = replace(request, mode=mode)
         model = setup.models.resolve(request.model_request)
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
-        question = question_for(request.mode, prompts, request.end_tag)
+        question = question_for(mode, prompts, request.end_tag)
         setup.endpoints.check_curve(model.model, question)
-        scoring = ScoringStage(
-            setup.project,
-            setup.process,
-            model,
-            request.mode,
-            question,
-            selection=Selection(request.filter, self._held_out(request.held_out_by), request.limit),
-            measured=setup.catalog.record_speed,
-        )
-        stages = [*(setup.tuning.before(model) if request.tune else []), scoring]
+        reading, stages = self._stages(request, mode, model, question)
+        writer = self._writer(request, mode, model)
         if request.remaining:
-            prompt = prompts["remaining-tuned" if request.mode == "tuned" else "remaining"]
-            setup.endpoints.check_writing(model.model, prompt)
+            tuned = mode == "tuned" or (mode == "probe" and writer.model.adapter is not None)
+            prompt = prompts["remaining-tuned" if tuned else "remaining"]
+            setup.endpoints.check_writing(writer.model, prompt)
+            scored = stages[-1]
             remaining = RemainingStage(
-                setup.project, setup.process, model, prompt, lambda: scoring.config_hash
+                setup.project, setup.process, writer, prompt, lambda: scored.config_hash
             )
-            scoring.write_remaining(remaining)
+            if isinstance(reading, ScoringStage):
+                reading.write_remaining(remaining)
             stages.append(remaining)
-        return ScoringRun(model, question, scoring, stages)
+        others = () if writer is model else (writer,)
+        before = setup.tuning.before(model, *others) if request.tune else []
+        return ScoringRun(mode, model, question, reading, [*before, *stages])
+
+    def _writer(self, request: ScoringRequest, mode: Mode, model: RunModel) -> RunModel:
+        """The model that writes remaining tasks: the one that scores, with a completion adapter beside a probe."""
+        if mode != "probe" or request.adapter is not None:
+            return model
+        tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
+        return tuned if tuned.model.path == model.model.path else model
+
+    def _stages(
+        self, request: ScoringRequest, mode: Mode, model: RunModel, question: Question
+    ) -> tuple[ScoringStage | ReadingStage, list[ScoringPart]]:
+        """The stage that reads the logs, and all stages up to the scores, the last of which stores them."""
+        setup = self._setup
+        selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
+        measured = setup.catalog.record_speed
+        if mode != "probe":
+            scoring = ScoringStage(
+                setup.project,
+                setup.process,
+                model,
+                mode,
+                question,
+                selection=selection,
+                measured=measured,
+            )
+            return scoring, [scoring]
+        reading = ReadingStage(
+            setup.project, setup.process, model, selection=selection, measured=measured
+        )
+        fitting = FittingStage(setup.project, model, lambda: reading.config_hash)
+        return reading, [reading, fitting]
+
+    def mode_for(self, request: ScoringRequest) -> Mode:
+        """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
+
+        That is `probe` on a local model from `LEAST_FOR_PROBE` conversations; with fewer, `tuned` where there is an
+        adapter, otherwise `base`.
+        """
+        if request.mode is not None:
+            return request.mode
+        if request.adapter is not None or request.end_tag is not None:
+            return "tuned"
+        setup = self._setup
+        model = setup.models.resolve(replace(request, mode="tuned").model_request)
+        if model.model.endpoints:
+            return "base"
+        selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
+        with setup.project.reading() as conn:
+            enough = len(selection.ids(conn)) >= LEAST_FOR_PROBE
+        if enough:
+            return "probe"
+        return "tuned" if model.model.adapter is not None else "base"
 
     def estimate(self, run: ScoringRun) -> Estimate:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""

@@ -124,7 +124,9 @@ class PersonSession:
                 if over is not None:
                     self._ended = self._with_result(now, over)
                 elif not runs:
-                    text = "It was cut off. Your answers are kept: start this form again to continue."
+                    text = (
+                        "It was cut off. Your answers are kept: start this form again to continue."
+                    )
                     self._ended = replace(now, question=None, asked=(), over=text)
                 else:
                     return now

@@ -98,7 +98,7 @@ def _of_completeness(found: CompletenessTable) -> list[Missing]:
             f"No scores of mode {mode} are compared.",
             f"`workbench run complete PROJECT --mode {mode}` makes them.",
         )
-        for mode in ("base", "judge", "tuned")
+        for mode in ("base", "judge", "tuned", "probe")
         if mode not in there
     ]
     if not found.truths:

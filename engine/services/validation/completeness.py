@@ -41,7 +41,7 @@ LEAST_SHARE = 0.5
 only conversations that all rows cover, and these would be too few."""
 
 _IN_WORDS = {"no-end-tag": "without an end tag"}
-_ORDER: Sequence[Mode] = ("base", "judge", "tuned")
+_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from engine.store.migrations.m003_goals import m003_goals
 from engine.store.migrations.m004_cjk_index import m004_signs
 from engine.store.migrations.m005_plays import m005_plays
 from engine.store.migrations.m006_both_sides import m006_both_sides
+from engine.store.migrations.m007_probes import m007_probes
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -24,6 +25,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m004_signs,
     m005_plays,
     m006_both_sides,
+    m007_probes,
 )
 
 SCHEMA = len(MIGRATIONS)

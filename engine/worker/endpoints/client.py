@@ -78,6 +78,8 @@ class EndpointModel(ModelClient):
 
     def refuse_curve(self, question: Question) -> None:
         """Raises UsageError if this question cannot be answered exactly at each boundary."""
+        if question.states:
+            self._refuse("hidden states", "its interface has probabilities only")
         self._refuse(
             "curves of completeness", no_curve(self._can, question.prompt, question.end_tag)
         )

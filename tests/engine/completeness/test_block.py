@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.completeness.block import ItemScore, LogItem, Question, probe_for, score_block
+from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.logs import GAP
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
 from engine.conversation import Message, render_log
@@ -102,8 +102,8 @@ class TestWindows:
         assert scored.note.startswith("over the context of 600 tokens, read in ")
         assert scored.unscored is None
         texts = item(long_talk(20), *marks).texts
-        probe = probe_for(BARE, model)[1]
-        limit = 600 - 1 - len(probe.continuation)
+        asked = question_tokens(BARE, model)[1]
+        limit = 600 - 1 - len(asked.continuation)
         start = len(texts)
         while len("".join([texts[0], *texts[start - 1 :]]).encode()) <= limit:
             start -= 1

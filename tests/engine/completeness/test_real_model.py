@@ -1,14 +1,17 @@
-"""Boundary scores of the real model; on its F32 expansion where one pass is held against many prompts."""
+"""Boundary scores of the real model; on its F32 expansion where one decode is compared with many prompts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import llama_cpp
+import numpy as np
 import pytest
 
-from engine.completeness.block import ItemScore, LogItem, Question, probe_for, score_block
+from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.boundaries import boundaries
 from engine.completeness.scoring import BoundaryScorer
 from engine.conversation import Message, render_log
@@ -101,28 +104,57 @@ def score(model: LlamaModel, question: Question, *items: LogItem) -> list[ItemSc
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_one_pass_equals_a_prompt_for_each_boundary(model: LlamaModel, name: str) -> None:
-    """Every probability of a block is that of its own prefix read alone, within 1e-4 on F32."""
+    """Every probability of a block equals that of its own prefix read alone, within 1e-4 on F32."""
     question = QUESTIONS[name]
     items = [*map(item, TALKS), *sellers(2)]
     scores = score(model, question, *items)
-    around, probe = probe_for(question, model)
+    around, asked = question_tokens(question, model)
     read = 0
     for log, scored in zip(items, scores, strict=True):
         pieces = [model.tokenize(text) for text in log.texts]
         assert tuple(point.boundary for point in scored.curve) == log.boundaries
         for point in scored.curve:
             tokens = [token for piece in pieces[: point.boundary + 1] for token in piece]
-            prefix = [*around.head, *tokens, *probe.suffix]
-            expected = chances(model, prefix, [probe.end, probe.continuation])
+            prefix = [*around.head, *tokens, *asked.suffix]
+            expected = chances(model, prefix, [asked.end, asked.continuation])
             assert [point.p_end, point.p_continue] == pytest.approx(expected, abs=1e-4)
             read += 1
     assert read == 10
 
 
+def test_states_are_those_of_a_context_that_gives_embeddings(model: LlamaModel) -> None:
+    """The hidden states of a block are those that llama.cpp gives for each prefix as embeddings of its last token, and
+    the probabilities beside them are the same bits as without states."""
+    items = [*map(item, TALKS), *sellers(2)]
+    plain = score(model, Question(None), *items)
+    found = score(model, Question(None, states=True), *items)
+    model.keep_states(False)
+    assert [replace(one, states=None) for one in found] == plain
+    params = llama_cpp.llama_context_default_params()
+    params.n_ctx = params.n_batch = params.n_ubatch = 1024
+    params.embeddings = True
+    params.pooling_type = llama_cpp.LLAMA_POOLING_TYPE_LAST
+    params.type_k = params.type_v = llama_cpp.GGML_TYPE_F32
+    params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    context = llama_cpp.llama_init_from_model(model._model, params)
+    for log, scored in zip(items, found, strict=True):
+        pieces = [model.tokenize(text) for text in log.texts]
+        assert scored.states is not None
+        for point, state in zip(scored.curve, scored.states, strict=True):
+            prefix = [token for piece in pieces[: point.boundary + 1] for token in piece]
+            llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(context), True)
+            tokens = (llama_cpp.llama_token * len(prefix))(*prefix)
+            llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(tokens, len(prefix)))
+            pointer = llama_cpp.llama_get_embeddings_seq(context, 0)
+            expected = np.ctypeslib.as_array(pointer, shape=state.shape)
+            assert state == pytest.approx(expected, abs=2e-3)
+    llama_cpp.llama_free(context)
+
+
 def test_an_adapter_changes_the_scores_and_leaves_no_trace(
     model: LlamaModel, tmp_path: Path
 ) -> None:
-    """With an adapter the scores are others; without it they are the base's again, bit for bit."""
+    """With an adapter the scores differ; without it they are those of the base model again, bit for bit."""
     items = list(map(item, TALKS))
     base = score(model, QUESTIONS["tuned"], *items)
     model.use_adapter(write_adapter(tmp_path / "a.gguf", model, seed=3))
@@ -133,7 +165,7 @@ def test_an_adapter_changes_the_scores_and_leaves_no_trace(
 
 @pytest.fixture(scope="module")
 def rounded(quick_weights: Path) -> Iterator[LlamaModel]:
-    """A model in a format of fewer bits, as projects are scored with."""
+    """The model in a format of fewer bits, as projects use it."""
     model = LlamaModel(quick_weights, SMALL, lambda: False)
     yield model
     model.close()
@@ -141,7 +173,7 @@ def rounded(quick_weights: Path) -> Iterator[LlamaModel]:
 
 @pytest.mark.parametrize("name", ["tuned", "judge"])
 def test_what_was_scored_before_changes_no_bit(rounded: LlamaModel, name: str) -> None:
-    """A block that finds its shared prefix in the cache, wherever it lies there, scores as on an empty cache."""
+    """A block whose prefix is in the cache already, at whatever position, scores as on an empty cache."""
     question = QUESTIONS[name]
     block = sellers(2, first=20)
     fresh = score(rounded, question, *block)

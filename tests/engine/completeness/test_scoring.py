@@ -9,42 +9,47 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryLogProbs, BoundaryScorer, Probe
+from engine.completeness.scoring import (
+    PREFIX_SEQUENCE,
+    BoundaryLogProbs,
+    BoundaryScorer,
+    QuestionTokens,
+)
 from engine.errors import Cancelled, ModelError
-from engine.model.interface import Capacity
+from engine.model.interface import Capacity, Span
 from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob
 
 HEADER = (10, 84)
-INLINE = Probe((), (END,), HEADER)
-PROBES = {
+INLINE = QuestionTokens((), (END,), HEADER)
+QUESTIONS = {
     "inline": INLINE,
-    "inline, one token of header": Probe((), (END,), (10,)),
-    "text tag": Probe((), (60, 69, 62), HEADER),
-    "text tag and one token": Probe((), (60, 69), (10,)),
-    "question": Probe((63, 63), (89,), (78,)),
-    "question, longer answers": Probe((63,), (89, 69, 83), (78, 79)),
+    "inline, one token of header": QuestionTokens((), (END,), (10,)),
+    "text tag": QuestionTokens((), (60, 69, 62), HEADER),
+    "text tag and one token": QuestionTokens((), (60, 69), (10,)),
+    "question": QuestionTokens((63, 63), (89,), (78,)),
+    "question, longer answers": QuestionTokens((63,), (89, 69, 83), (78, 79)),
 }
 
 
-def known(segment: Segment, probe: Probe) -> list[tuple[float, float]]:
-    """The readings, computed mark by mark from the definition."""
+def known(segment: Segment, asked: QuestionTokens) -> list[tuple[float, float]]:
+    """The probabilities at the marks, computed one by one from the definition."""
     readings = []
     for mark in segment.marks:
-        prefix = [*segment.tokens[:mark], *probe.suffix]
-        readings.append((log_prob(prefix, probe.end), log_prob(prefix, probe.continuation)))
+        prefix = [*segment.tokens[:mark], *asked.suffix]
+        readings.append((log_prob(prefix, asked.end), log_prob(prefix, asked.continuation)))
     return readings
 
 
 def values(scored: list[list[BoundaryLogProbs]]) -> list[list[tuple[float, float]]]:
-    """Readings as pairs."""
+    """The two probabilities of each reading."""
     return [[(r.log_end, r.log_continue) for r in readings] for readings in scored]
 
 
-def check(model: ToyModel, segments: list[Segment], probe: Probe) -> None:
-    """Asserts that a scorer gives what the definition says and leaves nothing behind but its prefix."""
-    scored = values(BoundaryScorer(model).score(segments, probe))
+def check(model: ToyModel, segments: list[Segment], asked: QuestionTokens) -> None:
+    """Asserts that a scorer gives the probabilities of the definition, and leaves only its prefix in the cache."""
+    scored = values(BoundaryScorer(model).score(segments, asked))
     for segment, readings in zip(segments, scored, strict=True):
-        for reading, expected in zip(readings, known(segment, probe), strict=True):
+        for reading, expected in zip(readings, known(segment, asked), strict=True):
             assert reading == pytest.approx(expected, abs=1e-9)
     model.check_empty(but=frozenset({PREFIX_SEQUENCE}))
 
@@ -86,18 +91,20 @@ capacities = st.builds(
 )
 
 
-@pytest.mark.parametrize("name", PROBES)
+@pytest.mark.parametrize("name", QUESTIONS)
 @settings(max_examples=60, deadline=None)
 @given(segments=logs(), capacity=capacities)
 def test_scores_are_the_products_of_probabilities(
     name: str, segments: list[Segment], capacity: Capacity
 ) -> None:
-    """Whatever logs are packed together and however small batch, rows and sequences are, each mark is read exactly."""
-    check(ToyModel(capacity), segments, PROBES[name])
+    """Whichever logs are packed together, and however small batch, rows and sequences are, each mark has the
+    probabilities of the definition.
+    """
+    check(ToyModel(capacity), segments, QUESTIONS[name])
 
 
 @settings(max_examples=60, deadline=None)
-@given(blocks=st.lists(logs(), min_size=2, max_size=4), name=st.sampled_from(sorted(PROBES)))
+@given(blocks=st.lists(logs(), min_size=2, max_size=4), name=st.sampled_from(sorted(QUESTIONS)))
 def test_a_prefix_kept_from_an_earlier_block_changes_nothing(
     blocks: list[list[Segment]], name: str
 ) -> None:
@@ -105,8 +112,30 @@ def test_a_prefix_kept_from_an_earlier_block_changes_nothing(
     small = replace(ROOMY, batch=16)
     scorer = BoundaryScorer(ToyModel(small))
     for block in blocks:
-        fresh = BoundaryScorer(ToyModel(small)).score(block, PROBES[name])
-        assert values(scorer.score(block, PROBES[name])) == values(fresh)
+        fresh = BoundaryScorer(ToyModel(small)).score(block, QUESTIONS[name])
+        assert values(scorer.score(block, QUESTIONS[name])) == values(fresh)
+
+
+@settings(max_examples=40, deadline=None)
+@given(segments=logs(), capacity=capacities)
+def test_each_mark_gets_its_own_hidden_state(segments: list[Segment], capacity: Capacity) -> None:
+    """Whatever logs are packed together, the state at a mark is that of its prefix read alone."""
+    found = BoundaryScorer(ToyModel(capacity)).score(segments, replace(INLINE, states=True))
+    for segment, readings in zip(segments, found, strict=True):
+        for mark, reading in zip(segment.marks, readings, strict=True):
+            alone = ToyModel()
+            alone.keep_states(True)
+            alone.decode([Span(segment.tokens[:mark], 0, (0,), (mark - 1,))])
+            assert reading.state is not None
+            assert reading.state.tolist() == alone.hidden_states()[0].tolist()
+
+
+def test_states_need_an_end_tag_of_one_token() -> None:
+    """A question that is asked on forks gives no states, and says so."""
+    with pytest.raises(ModelError, match="one token"):
+        BoundaryScorer(ToyModel()).score(
+            [made([[1], [2]])], replace(QUESTIONS["question"], states=True)
+        )
 
 
 class TestSharing:
@@ -133,36 +162,38 @@ class TestSharing:
 
 class TestLimits:
     def test_a_recurrent_model_answers_what_needs_no_fork(self) -> None:
-        """Logs are scored inline, shared prefixes included, on a model that can be forked at its end only."""
+        """A model that can be forked at its end only scores logs inline, shared prefixes included."""
         prompt = [5] * 256
         segments = [made([[*prompt, 1], [2]]), made([[*prompt, 3], [1]]), made([[4], [4]])]
         check(ToyModel(replace(ROOMY, forkable=False)), segments, INLINE)
 
     def test_a_recurrent_model_refuses_questions(self) -> None:
-        """A probe that needs forks is refused before anything is decoded."""
+        """A question that needs forks is refused before anything is decoded."""
         model = ToyModel(replace(ROOMY, forkable=False))
         with pytest.raises(ModelError, match="recurrent"):
-            BoundaryScorer(model).score([made([[1]])], PROBES["question"])
+            BoundaryScorer(model).score([made([[1]])], QUESTIONS["question"])
         assert model.decoded == 0
 
     def test_a_log_over_the_context_is_refused(self) -> None:
         """A segment that does not fit is an error, not a wrong number, and nothing stays in the cache."""
         model = ToyModel(replace(ROOMY, context=20))
         with pytest.raises(ModelError, match="exceeds the context"):
-            BoundaryScorer(model).score([made([[1] * 20])], PROBES["question"])
+            BoundaryScorer(model).score([made([[1] * 20])], QUESTIONS["question"])
         model.check_empty()
 
     def test_a_log_that_goes_on_otherwise_is_refused(self) -> None:
-        """Where the log does not continue with the header, the inline reading would be a wrong number."""
+        """A log in which a mark is not followed by the header is an error: the inline probability would be of something
+        else.
+        """
         with pytest.raises(ModelError, match="does not continue"):
             BoundaryScorer(ToyModel()).score([Segment([1, 2, 3, 10], (2, 4))], INLINE)
 
     def test_question_over_one_batch_is_refused(self) -> None:
         """A question that no batch holds is an error that says its length, before anything is decoded."""
         model = ToyModel(replace(ROOMY, batch=32))
-        probe = Probe(tuple([3] * 40), (4, 5), (6, 7))
+        asked = QuestionTokens(tuple([3] * 40), (4, 5), (6, 7))
         with pytest.raises(ModelError, match="42 tokens"):
-            BoundaryScorer(model).score([made([[6, 7, 8], [3]])], probe)
+            BoundaryScorer(model).score([made([[6, 7, 8], [3]])], asked)
 
     @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
     def test_cancelled_at_any_decode(self, number: int) -> None:
@@ -172,16 +203,16 @@ class TestLimits:
         scorer = BoundaryScorer(model)
         model.cancel_after = number
         with pytest.raises(Cancelled):
-            scorer.score(segments, PROBES["question"])
+            scorer.score(segments, QUESTIONS["question"])
         model.check_empty()
-        expected = [known(segment, PROBES["question"]) for segment in segments]
+        expected = [known(segment, QUESTIONS["question"]) for segment in segments]
         for readings, right in zip(
-            values(scorer.score(segments, PROBES["question"])), expected, strict=True
+            values(scorer.score(segments, QUESTIONS["question"])), expected, strict=True
         ):
             assert [x for pair in readings for x in pair] == pytest.approx(
                 [x for pair in right for x in pair], abs=1e-9
             )
 
     def test_no_segments(self) -> None:
-        """Nothing to score is scored at once."""
+        """An empty list of segments gives an empty list of scores."""
         assert BoundaryScorer(ToyModel()).score([], INLINE) == []

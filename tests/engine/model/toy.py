@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from engine.errors import Cancelled
-from engine.model.interface import Capacity, Logits, Sampling, Span, log_probs
+from engine.model.interface import Capacity, HiddenState, Logits, Sampling, Span, log_probs
 
 START, END, TURN = 256, 257, 258
 VOCABULARY = 259
@@ -99,6 +99,8 @@ class ToyModel:
         self._shared = self._capacity = capacity
         self._sequences: dict[int, list[_Held]] = {}
         self._next_cell = 0
+        self._keeps_states = False
+        self._last_rows = np.empty((0, VOCABULARY), dtype=np.float32)
         self.adds_start = adds_start
         self.template = "<|start|>user\n{}<|turn|>\nassistant\n"
         self.decoded = self.decodes = self.parts = self.open_choosers = 0
@@ -187,7 +189,20 @@ class ToyModel:
         self.decoded += sum(len(span.tokens) for span in spans)
         if self.live_cells > limits.cells:
             raise Misuse(f"{self.live_cells} cells are live, there are {limits.cells}")
-        return np.array(rows, dtype=np.float32).reshape(len(rows), VOCABULARY)
+        self._last_rows = np.array(rows, dtype=np.float32).reshape(len(rows), VOCABULARY)
+        return self._last_rows
+
+    def keep_states(self, on: bool) -> None:
+        """Keeps them from now on, or no longer; a change forgets everything."""
+        if on != self._keeps_states:
+            self._keeps_states = on
+            self.clear()
+
+    def hidden_states(self) -> HiddenState:
+        """The logits of the last decode stand for them: they too are a function of the tokens so far."""
+        if not self._keeps_states:
+            raise Misuse("no states were kept")
+        return self._last_rows
 
     def _append(self, span: Span) -> tuple[int, ...]:
         if not span.tokens or not span.sequences:

@@ -20,7 +20,8 @@ from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.scores import State
-from engine.stages.scoring import NO_BOUNDARY, question_for
+from engine.stages.logs import NO_BOUNDARY
+from engine.stages.scoring import question_for
 from engine.stages.selection import Selection
 from engine.store import conversations, runs, scores
 from engine.store.conversations import ConversationStore

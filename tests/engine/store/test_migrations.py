@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,20 +12,25 @@ import pytest
 
 from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
-from engine.records.scores import State
+from engine.records.interval import Interval
+from engine.records.scores import EndingTest, State
 from engine.records.triage import Verdict
 from engine.store import (
     clusterings,
     goal_answers,
     goal_decisions,
     goals,
+    hidden_states,
     plays,
+    scores,
+    settings,
     trees,
     vectors,
     verdicts,
 )
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
+from engine.store.hidden_states import BoundaryPlace
 from engine.store.lock import WriteLock
 from engine.store.migrations import schema
 from engine.store.migrations.schema import SCHEMA
@@ -114,6 +120,21 @@ def test_what_schema_5_brought(tmp_path: Path) -> None:
         assert (line.messages, line.text) == ((("user", "I want a red bicycle"),), "Sold!")
         key = "00ff" * 16
         assert plays.replies(conn, [key])[key] == ("Sold!", "end", "1 of 3 messages left out")
+
+
+def test_what_schema_7_brought(tmp_path: Path) -> None:
+    """Hidden states with their places, and a set of scores with its test, of a file of schema 7 are found."""
+    load(RELEASED[6], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        project.write(lambda conn: settings.put_score_config(conn, "p"))
+        (entry,) = hidden_states.of_config(conn, "h")
+        assert (entry.conversation_id, entry.tokens, entry.reason) == (1, 30, None)
+        assert entry.places[1] == BoundaryPlace(message=3, step=3, turn=2, chars=90, step_chars=25)
+        assert struct.unpack("<4e", entry.states) == (1, 0, 0.5, -1)
+        assert list(hidden_states.ids_without_states(conn, "h")) == [2, 3]
+        config = scores.config_in_force(conn)
+        assert config is not None
+        assert config.test == EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
 
 
 def test_what_schema_4_brought(tmp_path: Path) -> None:

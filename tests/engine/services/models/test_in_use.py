@@ -120,7 +120,7 @@ class TestChoice:
         assert run.model.model.label == "large"
         for _ in run.stages[0].run(0):
             pass
-        assert run.scoring.title == "Scoring completeness with large (bf16)"
+        assert run.reading.title == "Scoring completeness with large (bf16)"
         assert run.model.model.options == LoadOptions(context=512, threads=2)
 
     def test_unknown(self, workspace: Workspace) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from engine.records.goals import GoalDecision
 from engine.records.imports import Rejected
+from engine.records.interval import Interval
+from engine.records.scores import EndingTest
 from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
@@ -22,6 +24,7 @@ from engine.store import (
     goal_answers,
     goal_decisions,
     goals,
+    hidden_states,
     imports,
     plays,
     scores,
@@ -31,6 +34,7 @@ from engine.store import (
 from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
 from engine.store.goal_answers import PairAnswer
 from engine.store.goals import GoalEntry
+from engine.store.hidden_states import BoundaryPlace, StateEntry
 from engine.store.migrations.schema import SCHEMA
 from engine.store.plays import PlayEntry
 from engine.store.project import Project
@@ -90,6 +94,7 @@ def sample_project(path: Path) -> None:
         project.write(_grow)
         project.write(_cluster)
         project.write(_play)
+        project.write(_probe)
         triage = TriageStore(project)
         triage.give(1, Verdict.COMPLETE)
         triage.give(3, Verdict.INCOMPLETE, "no answer")
@@ -144,6 +149,15 @@ def _play(conn: sqlite3.Connection) -> None:
     plays.add(conn, "s", 1, PlayEntry("sharded/a/0", 1, None, {"score": 1.0}, [line]))
     plays.add(conn, "s", 1, PlayEntry("sharded/b/0", None, "it was refused", {}, []))
     plays.add_replies(conn, [("00ff" * 16, ("Sold!", "end", "1 of 3 messages left out"))])
+
+
+def _probe(conn: sqlite3.Connection) -> None:
+    hidden_states.register(conn, "h", "tiny.gguf", None)
+    states = struct.pack("<4e", 1, 0, 0.5, -1)
+    places = (BoundaryPlace(1, 1, 1, 40, 20), BoundaryPlace(3, 3, 2, 90, 25))
+    hidden_states.add(conn, "h", 1, [StateEntry(1, places, states, None, 30)])
+    test = EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
+    scores.register(conn, scores.ScoreConfig("p", "probe", "tiny.gguf", None, 0.02, test))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,56 @@
+"""The logs of conversations as a model reads them, for the stages that read all of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.completeness.block import LogItem, log_item
+from engine.conversation import LogPiece, render_log
+from engine.model.catalog import RunnableModel
+from engine.stages.model_work import ModelWork
+from engine.store import conversations
+from engine.store.project import Project
+
+NO_BOUNDARY = "no assistant step, so there is no place where it could end"
+
+NOISE_LOGS = 8
+"""Conversations on which the noise of a model is measured."""
+
+Measured = Callable[[RunnableModel, float, float], None]
+"""Called with a model, its speed (tokens per second) and its batch noise, after these had to be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One conversation: its steps, and what a model reads of it."""
+
+    id: int
+    pieces: list[LogPiece]
+    item: LogItem
+
+
+def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
+    """The logs of these conversations, in their order."""
+    with project.reading() as conn:
+        found = conversations.conversations_for(conn, ids)
+    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in found]
+    return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
+
+
+def measured_noise(
+    project: Project, work: ModelWork, ids: Sequence[int], measured: Measured | None
+) -> float | None:
+    """The batch noise of a loaded model; it is measured on the first of these conversations if it never was.
+
+    Returns:
+        The largest change of a probability seen when the batch changes; None for endpoints.
+    """
+    model = work.model
+    if model.noise is not None or not ids or model.endpoints:
+        return model.noise
+    text = "".join(piece.text for log in logs_of(project, ids[:NOISE_LOGS]) for piece in log.pieces)
+    speed, noise = work.process.measure(text)
+    if measured:
+        measured(model, speed, noise)
+    return noise

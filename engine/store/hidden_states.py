@@ -1,0 +1,108 @@
+"""Hidden states at the boundaries of conversations, kept so that a new fit reads no log again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+
+from engine.store.sql import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryPlace:
+    """Where a boundary lies.
+
+    Attributes:
+        message, step, turn: As in `engine.records.scores.CurvePoint`.
+        chars: Characters of the log up to the boundary.
+        step_chars: Characters of its last step.
+    """
+
+    message: int
+    step: int
+    turn: int
+    chars: int
+    step_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntry:
+    """The hidden states of one conversation.
+
+    Attributes:
+        places: Its boundaries in order; empty when it has none or could not be read.
+        states: float16 of each boundary row by row, little-endian.
+        reason: Why there are none, or what is special about them; required without boundaries.
+        tokens: Tokens that the model read for it.
+    """
+
+    conversation_id: int
+    places: tuple[BoundaryPlace, ...]
+    states: bytes
+    reason: str | None
+    tokens: int
+
+
+def register(conn: sqlite3.Connection, config_hash: str, model: str, adapter: str | None) -> None:
+    """Stores a configuration, before its first states."""
+    conn.execute(
+        "INSERT OR IGNORE INTO state_config (config_hash, model, adapter) VALUES (?, ?, ?)",
+        (config_hash, model, adapter),
+    )
+
+
+def add(
+    conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[StateEntry]
+) -> None:
+    """Stores states of a registered configuration, none of which is stored yet."""
+    conn.executemany(
+        "INSERT INTO hidden_state (config_hash, conversation_id, run_id, boundaries, states, reason,"
+        " tokens) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                config_hash,
+                entry.conversation_id,
+                run_id,
+                to_json([astuple(place) for place in entry.places]),
+                entry.states,
+                entry.reason,
+                entry.tokens,
+            )
+            for entry in entries
+        ],
+    )
+
+
+def ids_without_states(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations that have no states, nor a reason for none, under a configuration; in id order."""
+    rows = conn.execute(
+        "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM hidden_state"
+        " WHERE conversation_id = conversation.id AND config_hash = ?) ORDER BY id",
+        (config_hash,),
+    )
+    return array("q", (row[0] for row in rows))
+
+
+def fingerprint(conn: sqlite3.Connection, config_hash: str) -> str:
+    """16 hex digits over the conversations that have states, or a reason for none, under a configuration."""
+    rows = conn.execute(
+        "SELECT conversation_id FROM hidden_state WHERE config_hash = ? ORDER BY conversation_id",
+        (config_hash,),
+    )
+    return hashlib.sha256(",".join(str(row[0]) for row in rows).encode()).hexdigest()[:16]
+
+
+def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
+    """All that is stored under a configuration, in the order of the conversations' ids."""
+    rows = conn.execute(
+        "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state"
+        " WHERE config_hash = ? ORDER BY conversation_id",
+        (config_hash,),
+    )
+    for conversation_id, places, states, reason, tokens in rows:
+        found = tuple(BoundaryPlace(*place) for place in json.loads(places))
+        yield StateEntry(conversation_id, found, states, reason, tokens)
