@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from engine.records.interval import Z95, Interval
 
@@ -44,6 +43,10 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | 
     n = len(x)
     if n < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
+    from scipy.stats import (
+        rankdata,  # imported here: it takes half a second, and screens import this module
+    )
+
     rho = _pearson(rankdata(x), rankdata(y))
     return Correlation(n, _with_interval(rho, n), _pearson(x, y))
 
