@@ -1,0 +1,222 @@
+"""Scores by a probe: the states that the model reads once, and what is fitted to them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.completeness import probe
+from engine.conversation import render_log
+from engine.filters import parse_filter
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.records.scores import LEAST_FOR_PROBE
+from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.fitting import FittingStage
+from engine.stages.importing import ImportStage
+from engine.stages.logs import NO_BOUNDARY, logs_of
+from engine.stages.model_work import RunModel
+from engine.stages.reading_states import ReadingStage
+from engine.stages.selection import Selection
+from engine.store import hidden_states, scores
+from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+from tests.engine.stages import scored
+
+DIMENSIONS = 8
+COUNT = 30
+KEY = "states"
+
+
+def run(project: Project, stage: ReadingStage | FittingStage) -> RunOutcome:
+    """Runs a stage to its end."""
+    return JobRunner(project, lambda event: None).run(stage)
+
+
+def fitting(project: Project) -> FittingStage:
+    """The stage on the states under `KEY`."""
+    return FittingStage(project, RunModel(scored.model()), lambda: KEY)
+
+
+def give_states(project: Project, ids: list[int], signal: float = 3.0) -> None:
+    """Stores made states at the true boundaries of conversations; those at ends are moved along one direction."""
+    entries = []
+    for log in logs_of(project, ids):
+        random = np.random.default_rng(log.id)
+        found = log.item.boundaries
+        states = random.normal(size=(len(found), DIMENSIONS))
+        states[-1:, 0] += signal
+        places = tuple(
+            BoundaryPlace(log.pieces[b].message, log.pieces[b].step, log.pieces[b].turn, 10 * b, 10)
+            for b in found
+        )
+        reason = None if found else NO_BOUNDARY
+        entries.append(StateEntry(log.id, places, states.astype("<f2").tobytes(), reason, 50))
+    project.write(lambda conn: hidden_states.register(conn, KEY, "made", None))
+    project.write(lambda conn: hidden_states.add(conn, KEY, 1, entries))
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of thirty sample conversations, not scored."""
+    folder = tmp_path_factory.mktemp("samples")
+    write_jsonl(sample_conversations(COUNT, seed=3), folder / "samples.jsonl")
+    with Project.open(folder / "p.wb", create=True) as project:
+        JobRunner(project, lambda event: None).run(
+            ImportStage(project, [str(folder / "samples.jsonl")])
+        )
+    return folder / "p.wb"
+
+
+@pytest.fixture
+def project(samples: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of it."""
+    with Project.open(Path(shutil.copy(samples, tmp_path / "p.wb"))) as opened:
+        yield opened
+
+
+class TestFitting:
+    def test_what_was_read_is_scored_and_tested(self, project: Project) -> None:
+        """Every conversation that was read has a curve of the probe's probabilities and the set its own test; the
+        others have no score."""
+        give_states(project, list(range(1, 29)))
+        outcome = run(project, fitting(project))
+        with project.reading() as conn:
+            config = scores.config_in_force(conn)
+            found = scores.current(conn, range(1, COUNT + 1))
+            kept = {
+                entry.conversation_id: entry.places for entry in hidden_states.of_config(conn, KEY)
+            }
+        assert config is not None
+        assert (config.mode, config.model) == ("probe", "shipped")
+        assert sorted(found) == list(range(1, 29))
+        for key, row in found.items():
+            assert [point.message for point in row.curve] == [place.message for place in kept[key]]
+            assert row.p_end == row.p_end_normalised == row.curve[-1].p_end
+            assert row.noise == config.noise
+        test = config.test
+        assert test is not None
+        assert test.conversations == sum(len(places) > 1 for places in kept.values())
+        assert 0.9 < test.auroc.value <= 1
+        assert test.auroc.low > max(test.keywords, test.position) - 0.5
+        assert isinstance(outcome, JobDone)
+        assert "whole against cut: AUROC" in outcome.message
+
+    def test_states_without_a_signal_test_at_chance(self, project: Project) -> None:
+        """Where the states tell nothing, the test says so: its interval has one half in it."""
+        give_states(project, list(range(1, COUNT + 1)), signal=0.0)
+        run(project, fitting(project))
+        with project.reading() as conn:
+            config = scores.config_in_force(conn)
+        assert config is not None
+        assert config.test is not None
+        assert config.test.auroc.low < 0.5 < config.test.auroc.high
+
+    def test_again_changes_nothing(self, project: Project) -> None:
+        """A second fit of the same states finds its scores stored."""
+        give_states(project, list(range(1, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            before = list(scores.export_scores(conn))
+        again = run(project, fitting(project))
+        assert isinstance(again, JobDone)
+        assert "stored already" in again.message
+        with project.reading() as conn:
+            assert list(scores.export_scores(conn)) == before
+            assert len(scores.configs(conn)) == 1
+
+    def test_more_conversations_are_a_new_set(self, project: Project) -> None:
+        """After more were read, all are scored anew in a set of its own, and the old set is kept."""
+        give_states(project, list(range(1, 26)))
+        run(project, fitting(project))
+        give_states(project, list(range(26, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            first, second = scores.configs(conn)
+            assert scores.config_in_force(conn) == second
+            assert len(scores.values(conn, first.config_hash, range(1, COUNT + 1))) == 25
+            assert len(scores.values(conn, second.config_hash, range(1, COUNT + 1))) == COUNT
+
+    def test_too_few(self, project: Project) -> None:
+        """With fewer conversations than a probe needs the run fails with the number and another way, and stores
+        nothing."""
+        give_states(project, list(range(1, LEAST_FOR_PROBE)))
+        outcome = run(project, fitting(project))
+        assert isinstance(outcome, JobFailed)
+        assert f"needs {LEAST_FOR_PROBE} conversations" in outcome.message
+        with project.reading() as conn:
+            assert scores.configs(conn) == []
+
+    def test_a_cancel_stores_nothing(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A fit that is cancelled leaves no scores and no set in force."""
+        give_states(project, list(range(1, COUNT + 1)))
+        stage = fitting(project)
+        whole = probe.cross_fit
+
+        def cross_fit(*data: object, **options: object) -> object:
+            stage.interrupt()
+            return whole(*data, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(probe, "cross_fit", cross_fit)
+        assert isinstance(run(project, stage), JobCancelled)
+        with project.reading() as conn:
+            assert scores.config_in_force(conn) is None
+            assert scores.configs(conn) == []
+
+
+class TestReading:
+    def test_states_at_every_boundary_and_nothing_is_read_twice(
+        self, tmp_path: Path, process: ModelProcess
+    ) -> None:
+        """Each boundary has one state of the model's width and each conversation without one a reason; a run of part
+        and then of all reads the part once, and the states are the same up to batch noise."""
+        scored.make(tmp_path / "a.wb")
+        shutil.copy(tmp_path / "a.wb", tmp_path / "b.wb")
+        kept = []
+        for name, filters in (("a", [""]), ("b", ["name:talk-03", ""])):
+            with Project.open(tmp_path / f"{name}.wb") as project:
+                for text in filters:
+                    stage = ReadingStage(
+                        project,
+                        process,
+                        RunModel(scored.model()),
+                        selection=Selection(parse_filter(text)),
+                    )
+                    outcome = run(project, stage)
+                    assert isinstance(outcome, JobDone)
+                if len(filters) > 1:
+                    assert "11 conversations" in outcome.message
+                    assert "1 were read before" in outcome.message
+                with project.reading() as conn:
+                    kept.append(list(hidden_states.of_config(conn, stage.config_hash)))
+                    assert scores.config_in_force(conn) is None
+        whole, parts = kept
+        assert [entry.places for entry in whole] == [entry.places for entry in parts]
+        for entry, conversation in zip(whole, scored.conversations(), strict=True):
+            assert (entry.reason == NO_BOUNDARY) == (conversation.external_id == scored.ONLY_USER)
+            assert len(entry.states) == len(entry.places) * 576 * 2
+            pieces = render_log(conversation.messages)
+            sizes = {piece.message: len(piece.text) for piece in pieces}
+            assert all(place.step_chars == sizes[place.message] for place in entry.places)
+            assert all(place.chars <= sum(sizes.values()) for place in entry.places)
+            values = np.frombuffer(entry.states, "<f2")
+            assert np.isfinite(values).all()
+            assert not values.size or values.std() > 0.1
+        first, second = (
+            np.concatenate([np.frombuffer(entry.states, "<f2") for entry in entries])
+            for entries in (whole, parts)
+        )
+        assert np.corrcoef(first.astype(float), second.astype(float))[0, 1] > 0.9999
+
+
+def test_states_are_never_counted_as_scores(project: Project) -> None:
+    """A project that was read but not fitted is unscored."""
+    give_states(project, list(range(1, COUNT + 1)))
+    with project.reading() as conn:
+        assert scores.current(conn, range(1, COUNT + 1)) == {}
