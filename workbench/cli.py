@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -16,8 +17,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from engine import network_guard
 from engine.errors import Cancelled, UsageError, WorkbenchError
-from engine.text import display_safe
-from workbench.exits import CANCELLED, FAILED, USAGE
+from engine.text import as_json, display_safe
+from workbench.exits import CANCELLED, DONE, FAILED, USAGE
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
@@ -26,7 +27,19 @@ an endpoint or ask a hub; with --offline, not even then."""
 
 EPILOG = """\
 exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantined items · 130 cancelled
-Results go to standard output, progress and notes to standard error; every command takes --json."""
+Results go to standard output, progress and notes to standard error; every command takes --json.
+With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ...}."""
+
+MAIN_PATH = """\
+Conversation Workbench: what users wanted, whether they got it, and how sure the model was.
+
+  workbench demo                            build a sample project and look at it
+  workbench import mine.wb logs.jsonl       read your own conversations into a project
+  workbench run complete mine.wb            score whether each user got what they wanted
+  workbench run cluster mine.wb             group conversations by what users wanted
+  workbench mine.wb                         look at the project in the terminal
+
+`workbench --help` lists every command, `workbench COMMAND --help` explains one."""
 
 
 class Group(NamedTuple):
@@ -173,10 +186,15 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Prints the usage line and the message, with control characters made visible, and exits with 2."""
-        self.print_usage(sys.stderr)
-        sys.stderr.write(display_safe(f"{self.prog}: {message}\n"))
-        raise SystemExit(USAGE)
+        """Raises the message of argparse as an error of this program.
+
+        Raises:
+            UsageError: Always, with the usage line as its hint.
+        """
+        raise UsageError(
+            f"{self.prog.partition(' ')[2]}: {message}".removeprefix(": "),
+            self.format_usage().strip(),
+        )
 
 
 def build_parser() -> Parser:
@@ -222,60 +240,100 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """The arguments with the command that may be left out: `open` before a project, `start` after `train`."""
-    if words and not words[0].startswith("-"):
-        if words[0] not in {command.words.split()[0] for command in COMMANDS}:
-            return ["open", *words]
-        actions = {
-            command.words.split()[1] for command in COMMANDS if command.words.startswith("train ")
-        }
-        if words[0] == "train" and words[1:2] and words[1] not in {*actions, "-h", "--help"}:
-            return ["train", "start", *words[1:]]
+    """The arguments with the command that may be left out: `open` before a project, `start` after `train`.
+
+    Raises:
+        UsageError: The first word is neither a command nor a project, or the second is no command of its group.
+    """
     if not words and sys.stdin.isatty() and sys.stdout.isatty():
         return ["open"]
+    if not words or words[0].startswith("-"):
+        return words
+    first, *rest = words
+    commands = list(dict.fromkeys(command.words.split()[0] for command in COMMANDS))
+    if first not in commands:
+        if not _may_be_project(first):
+            _refuse_unknown(first, "", commands, rest)
+        return ["open", *words]
+    if first in GROUPS and rest and not rest[0].startswith("-"):
+        of_group = [command.words.split() for command in COMMANDS]
+        actions = [second for group, *more in of_group for second in more if group == first]
+        if rest[0] not in actions:
+            if first != "train" or not _may_be_project(rest[0]):
+                _refuse_unknown(rest[0], f"{first} ", actions, rest[1:])
+            return ["train", "start", *rest]
     return words
+
+
+def _may_be_project(word: str) -> bool:
+    """Whether a word looks like a file rather than like a command."""
+    return os.path.exists(word) or bool(os.path.splitext(word)[1]) or os.sep in word
+
+
+def _refuse_unknown(word: str, before: str, known: Sequence[str], rest: Sequence[str]) -> NoReturn:
+    """Refuses a word that is no command; `before` is the group it stands in, `rest` what follows it.
+
+    Raises:
+        UsageError: Always, with the command that is most like the word, if one is.
+    """
+    import difflib
+
+    near = difflib.get_close_matches(word, known, n=1)
+    if near:
+        meant = " ".join(["workbench", *f"{before}{near[0]}".split(), *map(shlex.quote, rest)])
+        hint = f"Did you mean {near[0]}? `{meant}`"
+    elif before:
+        hint = f"These exist: {', '.join(known)}."
+    else:
+        hint = f"`workbench {word}.wb --create` makes a new project, `workbench --help` lists the commands."
+    what = f"There is no command `{before}{word}`"
+    raise UsageError(what + ("." if before or rest else f", and no project {word}."), hint)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    json = "--json" in words
     offline = words[:1] == [network_guard.FLAG]
     if offline:
         del words[0]
     network_guard.install()
-    parser = build_parser()
     try:
         try:
-            arguments = parser.parse_args(_with_joined_filters(_with_command(words)))
-        except SystemExit as stop:
+            arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
+        except SystemExit as stop:  # after --help
             return int(stop.code or 0)
         if arguments.version:
             from engine.folders import version
 
             print(version())
-            return 0
+            return DONE
         if arguments.command is None:
-            parser.print_help(sys.stderr)
-            return USAGE
+            print(MAIN_PATH)
+            return DONE
         if offline or arguments.offline:
             os.environ[network_guard.VARIABLE] = network_guard.FLAG
         return int(arguments.run(arguments))
     except UsageError as error:
-        return _print_error(error, USAGE)
+        return _print_error(error, USAGE, json)
     except Cancelled as error:
-        return _print_error(error, CANCELLED)
+        return _print_error(error, CANCELLED, json)
     except WorkbenchError as error:
-        return _print_error(error, FAILED)
+        return _print_error(error, FAILED, json)
     except KeyboardInterrupt:
-        sys.stderr.write("workbench: cancelled\n")
-        return CANCELLED
+        return _print_error(Cancelled("cancelled"), CANCELLED, json)
     except BrokenPipeError:
         # The program that reads our output has ended, as in `workbench export … | head`.
         sys.stderr.close()
         return 0
 
 
-def _print_error(error: WorkbenchError, code: int) -> int:
+def _print_error(error: WorkbenchError, code: int, json: bool) -> int:
+    """Prints an error on standard error, as one line of JSON if `json`; returns the exit code."""
+    if json:
+        report = {"error": error.message, "hint": error.hint, "exit_code": code}
+        sys.stderr.write(as_json(report) + "\n")
+        return code
     sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
     if error.hint:
         sys.stderr.write(display_safe(f"  {error.hint}\n"))

@@ -44,6 +44,9 @@ class PaletteApp(Protocol):
     def use_theme(self, name: str) -> None:
         """Changes the theme, by the name a person uses."""
 
+    def save_picture(self) -> None:
+        """Saves the screen in front as a picture beside the project."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -72,6 +75,7 @@ class WorkbenchCommands(Provider):
         self._commands = [
             *binding_commands(self.screen),
             *[self._theme(name) for name in THEMES],
+            Command("Screenshot: save this screen as a picture", "SVG", "", self._save_picture),
             *self._saved_filters(),
         ]
         here = self.screen.services.project.path if isinstance(self.screen, WorkbenchScreen) else ""
@@ -89,6 +93,10 @@ class WorkbenchCommands(Provider):
     def _theme(self, name: str) -> Command:
         app = cast(PaletteApp, self.app)
         return Command(f"Theme: {name}", "Change the colours", "", partial(app.use_theme, name))
+
+    def _save_picture(self) -> None:
+        """Saves the screen once the palette no longer covers it."""
+        self.app.call_after_refresh(cast(PaletteApp, self.app).save_picture)
 
     def _saved_filters(self) -> list[Command]:
         if not isinstance(self.screen, WorkbenchScreen):

@@ -16,7 +16,7 @@ from workbench.preferences import Preferences
 
 def test_suspended_and_brought_back(tmp_path: Path) -> None:
     """`ctrl+z` gives the terminal back and stops the program; continued, it draws everything again."""
-    with Session(str(tmp_path / "a.wb")) as session:
+    with Session(str(tmp_path / "a.wb"), "--create") as session:
         session.wait("What is here")
         session.settle()
         session.terminal.press(b"\x1a")
@@ -39,6 +39,8 @@ def test_project_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Without words the program lists the projects that were open, the newest first, and opens the chosen one."""
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
     with Session(str(tmp_path / "october.wb"), "--theme", "light") as session:
+        session.wait("Make a new project? [y/N]")
+        session.terminal.press(b"y\r")
         session.wait("What is here")
         session.press("q")
         assert session.end() == 0
@@ -51,3 +53,12 @@ def test_project_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         session.wait("What is here")
         session.press("q")
         assert session.end() == 0
+
+
+def test_misspelt_project_is_asked_about(tmp_path: Path) -> None:
+    """On a terminal a project that is not there is asked about; enter makes none."""
+    with Session(str(tmp_path / "typo.wb")) as session:
+        session.wait("Make a new project? [y/N]")
+        session.terminal.press(b"\r")
+        assert session.end() == 2
+    assert not list(tmp_path.glob("typo*"))

@@ -48,7 +48,7 @@ class TestWords:
             assert command in text
 
     @pytest.mark.parametrize(
-        "words", [(), ("import",), ("run", "complete"), ("export", "x.wb", "nothing"), ("nowhere",)]
+        "words", [("import",), ("run", "complete"), ("export", "x.wb", "nothing"), ("nowhere",)]
     )
     def test_wrong_words_are_usage(self, words: tuple[str, ...]) -> None:
         """Invalid arguments give exit code 2 and a message on standard error only."""
@@ -56,6 +56,65 @@ class TestWords:
 
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr
+
+    def test_no_words_show_the_main_path(self) -> None:
+        """Without words or a terminal the program shows, in a dozen lines, what to do first; that is no error."""
+        done = workbench()
+        shown = done.stdout.decode()
+
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert len(shown.splitlines()) <= 12
+        for step in ("workbench demo", "workbench import", "workbench run complete"):
+            assert step in shown
+
+    @pytest.mark.parametrize(
+        ("words", "meant"),
+        [
+            (("opne", "x.wb"), "workbench open x.wb"),
+            (("improt", "x.wb", "my logs"), "workbench import x.wb 'my logs'"),
+            (("run", "complte", "x.wb"), "workbench run complete x.wb"),
+            (("train", "sttus", "x.wb"), "workbench train status x.wb"),
+            (("--offline", "opne", "x.wb"), "workbench open x.wb"),
+        ],
+    )
+    def test_misspelt_command_gets_a_suggestion(self, words: tuple[str, ...], meant: str) -> None:
+        """A misspelt command is refused with the whole line that was most likely meant."""
+        done = workbench(*words)
+
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert "There is no command" in done.stderr.decode()
+        assert f"`{meant}`" in done.stderr.decode()
+
+    def test_misspelt_project_is_not_made(self, tmp_path: Path) -> None:
+        """A project that is not there is refused without a terminal, with the file that was meant, and none is made."""
+        workbench("import", tmp_path / "october.wb", "-", stdin=b"[]")
+        done = workbench(tmp_path / "octobre.wb")
+
+        assert done.returncode == 2
+        assert f"Did you mean {tmp_path / 'october.wb'}?" in done.stderr.decode()
+        assert "--create" in done.stderr.decode()
+        assert not list(tmp_path.glob("octobre*"))
+
+    @pytest.mark.parametrize(
+        ("words", "code"),
+        [
+            (("status", "none.wb"), 1),
+            (("run", "complete"), 2),
+            (("opne", "none.wb"), 2),
+            (("none.wb",), 2),
+        ],
+    )
+    def test_errors_are_json_with_json(
+        self, words: tuple[str, ...], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With --json the last line on standard error is the error as JSON, with the exit code."""
+        monkeypatch.chdir(tmp_path)
+        done = workbench(*words, "--json")
+        error = json.loads(done.stderr.splitlines()[-1])
+
+        assert (done.returncode, done.stdout) == (code, b"")
+        assert set(error) == {"error", "hint", "exit_code"}
+        assert (error["exit_code"], bool(error["error"]), bool(error["hint"])) == (code, True, True)
 
     def test_missing_project_is_a_failure(self, tmp_path: Path) -> None:
         """A missing project gives exit code 1 with a hint, and creates nothing."""

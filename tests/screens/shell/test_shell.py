@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from textual.command import CommandPalette
@@ -111,6 +112,20 @@ class TestPalette:
             await press(pilot, "ctrl+p")
             await asked(pilot, "Theme: high")
             assert pilot.app.theme == HIGH_CONTRAST.name
+
+    async def test_screenshot(self, tmp_path: Path) -> None:
+        """The palette saves the screen in front, without the palette over it, as a picture beside the project."""
+        support = project()
+        support.name = str(tmp_path / "october.wb")
+        async with opened(support) as pilot:
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Screenshot")
+            await until(pilot, lambda: bool(list(tmp_path.glob("*.svg"))))
+            await settle(pilot)
+
+            (saved,) = tmp_path.glob("october-conversations-*.svg")
+            assert "support/0001" in saved.read_text("utf-8")
+            assert "Screenshot saved" in text(pilot)
 
     async def test_keys_are_shown(self) -> None:
         """Each action is listed with its key, so that the palette teaches the keys."""
