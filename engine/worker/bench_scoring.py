@@ -56,7 +56,7 @@ def bench_scoring(
         start = time.perf_counter()
         _score(scorer, blocks, question, count)
         scoring.append(time.perf_counter() - start)
-        model.clear()
+        scorer.forget()
         start = time.perf_counter()
         _decode(model, batches)
         raw.append(time.perf_counter() - start)

@@ -85,8 +85,8 @@ class ModelProcess(WorkerProcess, ModelClient):
         """Measures scoring on the loaded model.
 
         Returns:
-            `scoring`: `blocks` against bare decoding; `prompts`: `long` against one prompt per boundary. See
-            `engine.worker.bench_scoring`.
+            `scoring`: `blocks` against bare decoding; `prompts`: `long` against one prompt per boundary, left out
+            where `long` is empty. See `engine.worker.bench_scoring`.
         """
         return self.ask(BenchScoring(blocks, long, question, rounds), progress)
 

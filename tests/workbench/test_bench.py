@@ -104,6 +104,9 @@ class TestParts:
             )  # fmt: skip
             assert scoring[prefix + "long_boundaries"] == 2
             assert scoring[prefix + "largest_difference"] < 0.05
+        positive(
+            scoring, "probe_tokens_per_s", "probe_raw_decode_tokens_per_s", "probe_fit_seconds"
+        )
         positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
         assert found["tune"]["chosen"] == "q8_0"
         assert "CPU" in found["machine"]["llama_cpp"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from engine.completeness.probe import cross_fit
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.scores import Mode
@@ -13,10 +17,18 @@ from engine.worker.client import ModelProcess
 from workbench.bench.datasets import long_items, scoring_blocks
 from workbench.bench.tuning import tuned_entry
 
-CHARS = 28_000
-"""About 12,000 tokens."""
+SECONDS = 5
+"""Length of what is scored once, in seconds of bare decoding; all rounds together take two to four minutes."""
 
-LONG, TURNS = 2, 10
+LEAST_TOKENS, MOST_TOKENS = 500, 12_000
+CHARS_PER_TOKEN = 2.33
+
+LONG, TURNS = 1, 10
+
+FIT_CONVERSATIONS, FIT_BOUNDARIES, FIT_DIMENSIONS = 500, 8, 576
+"""What the probe is fitted to for its time: as many states as 500 conversations of the default model have."""
+
+MODES: tuple[tuple[Mode, str], ...] = (("probe", "probe_"), ("tuned", ""), ("base", "base_"))
 
 
 def bench_completeness(
@@ -24,51 +36,76 @@ def bench_completeness(
     process: ModelProcess,
     progress: Callable[[str], None],
     *,
-    chars: int = CHARS,
+    chars: int | None = None,
     long: int = LONG,
     turns: int = TURNS,
     rounds: int = 3,
+    fitted: int = FIT_CONVERSATIONS,
 ) -> dict[str, Any]:
-    """Scores sample conversations in the model process, in mode `tuned` and in mode `base`.
+    """Scores sample conversations in the model process, in the modes `probe`, `tuned` and `base`.
 
     Args:
-        chars: How much is scored against bare decoding.
+        chars: How much is scored against bare decoding; None takes what the model reads in `SECONDS`.
         long, turns: Conversations, and boundaries in each, that are scored against one prompt per boundary.
+        fitted: Conversations with made states that a probe is fitted to.
 
     Returns:
         For mode `tuned` the figures of `engine.worker.bench_scoring`: `tokens_per_s`, `raw_decode_tokens_per_s`,
         `fraction_of_raw`, `per_boundary_tokens_per_s`, `speedup_over_reprompt` and what belongs to them; the same
-        for mode `base` with `base_` in front. `model` says what ran.
+        for mode `base` with `base_` in front, and those against bare decoding for `probe` with `probe_`.
+        `probe_fit_seconds` is the time of one cross-fit; `model` says what ran.
     """
     tuned_entry(catalog, process, progress)
     model = catalog.runnable(catalog.entry(None))
     process.load(model.path, model.options)
-    blocks, items = scoring_blocks(chars), long_items(long, turns)
+    blocks, items = scoring_blocks(chars or _chars(model.tokens_per_s)), long_items(long, turns)
     found: dict[str, Any] = {"model": model.label}
-    modes: tuple[tuple[Mode, str], ...] = (("tuned", ""), ("base", "base_"))
-    for mode, prefix in modes:
+    for mode, prefix in MODES:
         prompts = {"base": parse_prompt("base", prompt_text("base"))}
         answer = process.bench_scoring(
             blocks,
-            items,
+            [] if mode == "probe" else items,
             question_for(mode, prompts, None),
             rounds,
             lambda _, note, mode=mode: progress(f"mode {mode}: {note}"),  # type: ignore[misc]
         )
-        scoring, prompted = answer["scoring"], answer["prompts"]
+        scoring = answer["scoring"]
         figures = {
             "tokens_per_s": scoring["tokens_per_s"],
             "raw_decode_tokens_per_s": scoring["raw_decode_tokens_per_s"],
             "fraction_of_raw": scoring["fraction_of_raw"],
-            "per_boundary_tokens_per_s": prompted["per_boundary_tokens_per_s"],
-            "speedup_over_reprompt": prompted["speedup_over_reprompt"],
             "fractions": scoring["fractions"],
             "tokens": scoring["tokens"],
             "decoded_tokens": scoring["decoded_tokens"],
-            "long_tokens": prompted["tokens"],
-            "long_boundaries": prompted["boundaries"],
-            "long_tokens_per_s": prompted["tokens_per_s"],
-            "largest_difference": prompted["largest_difference"],
         }
+        if prompted := answer.get("prompts"):
+            figures |= {
+                "per_boundary_tokens_per_s": prompted["per_boundary_tokens_per_s"],
+                "speedup_over_reprompt": prompted["speedup_over_reprompt"],
+                "long_tokens": prompted["tokens"],
+                "long_boundaries": prompted["boundaries"],
+                "long_tokens_per_s": prompted["tokens_per_s"],
+                "largest_difference": prompted["largest_difference"],
+            }
         found.update({prefix + key: value for key, value in figures.items()})
+    progress(f"fitting a probe to {fitted:,} conversations")
+    found["probe_fit_conversations"] = fitted
+    found["probe_fit_seconds"] = _fit_seconds(fitted)
     return found
+
+
+def _chars(speed: float | None) -> int:
+    tokens = min(max((speed or 0) * SECONDS, LEAST_TOKENS), MOST_TOKENS)
+    return round(tokens * CHARS_PER_TOKEN)
+
+
+def _fit_seconds(conversations: int) -> float:
+    """The time of one cross-fit on made states in which ends differ a little from other boundaries."""
+    random = np.random.default_rng(7)
+    group = np.repeat(np.arange(conversations), FIT_BOUNDARIES)
+    end = np.tile(np.arange(FIT_BOUNDARIES) == FIT_BOUNDARIES - 1, conversations)
+    states = random.normal(size=(len(group), FIT_DIMENSIONS)).astype(np.float32)
+    states[:, :8] += end[:, None]
+    start = time.perf_counter()
+    cross_fit(states, end, group)
+    return time.perf_counter() - start

@@ -97,8 +97,10 @@ def run(
             size = {"chars": 1_200, "rounds": 1} if quick else {}
             found["tune"] = bench_tune(catalog, process, progress, **size)
         if "completeness" in wanted:
-            size = {"chars": 900, "long": 1, "turns": 2, "rounds": 1} if quick else {}
-            found["completeness"] = bench_completeness(catalog, process, progress, **size)
+            size = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20}
+            found["completeness"] = bench_completeness(
+                catalog, process, progress, **(size if quick else {})
+            )
         if "trees" in wanted:
             size = {"prompts": 2, "reprompted": 1} if quick else {}
             found["trees"] = bench_trees(catalog, process, progress, **size)

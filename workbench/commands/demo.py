@@ -21,8 +21,8 @@ from workbench.exits import DONE, WITH_GAPS
 TREES = TreeRequest(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
 """Trees of one conversation of each sample domain; others are grown on request."""
 
-SCORING = ScoringRequest(mode="tuned")
-"""With the adapter that comes with the program, trained on other conversations of the same generator."""
+SCORING = ScoringRequest()
+"""By a probe; with few conversations by the adapter that comes with the program."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="ask")
 """Named after their words. The model is asked about merges when the merge desk is opened."""
