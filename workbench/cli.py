@@ -105,6 +105,7 @@ COMMANDS = (
     Command("run cluster", "cluster what users wanted", "cluster:run_cluster"),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
     Command("run stability", "measure how stable the clusters are", "stability:run_stability"),
+    Command("scores", "list the sets of scores, and choose the one in force", "scores:list_scores"),
     Command("status", "show what a project holds and its runs", "status:status"),
     Command("list", "list conversations, one a line", "listing:list_conversations"),
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),

@@ -36,6 +36,7 @@ class Estimate:
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
         seconds: tokens / tokens_per_second.
         model: Name of the model that would run.
+        adapter: Name of the adapter that it would run with; None without one.
     """
 
     items: int
@@ -43,3 +44,4 @@ class Estimate:
     tokens_per_second: float | None
     seconds: float | None
     model: str
+    adapter: str | None = None

@@ -74,6 +74,27 @@ class EndingTest:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreSet:
+    """One of the sets of scores of a project: all scores that were made in the same way.
+
+    Attributes:
+        number: Its place among the sets, in the order in which they were first made, from 1.
+        scored: Number of conversations with a score in it.
+        test: Out-of-fold test of a probe; None for other modes.
+        in_force: Whether its scores are the ones that are shown.
+    """
+
+    number: int
+    config_hash: str
+    mode: Mode
+    model: str
+    adapter: str | None
+    scored: int
+    test: EndingTest | None
+    in_force: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CurvePoint:
     """`p_end` at one boundary.
 

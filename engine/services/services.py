@@ -13,6 +13,7 @@ from engine.services.goals.service import GoalService
 from engine.services.jobs import JobService
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
+from engine.services.scoring.sets import ScoreSets
 from engine.services.simulation.service import SimulationService
 from engine.services.training.service import TrainingService
 from engine.services.trees.service import TreeService
@@ -42,6 +43,7 @@ class Services:
     conversations: ConversationStore
     triage: TriageStore
     jobs: JobService
+    score_sets: ScoreSets
     saved: SavedStore
     exports: ExportFiles
     calibration: CalibrationService

@@ -20,6 +20,7 @@ from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
 from engine.services.scoring.runs import ScoringRuns
+from engine.services.scoring.sets import ScoreSets
 from engine.services.services import ProjectInfo, Services
 from engine.services.simulation.service import SimulationService
 from engine.services.simulation.simulations import ProjectSimulations
@@ -39,6 +40,7 @@ from engine.worker.routing import RoutedProcess
 TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
     "complete": frozenset({"score"}),
+    "fit": frozenset({"score"}),
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
@@ -97,6 +99,7 @@ class Workspace:
     def close(self) -> None:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
         self.models.close()
+        self.runner.stop()  # before the process ends, so that the runs count as interrupted
         self.process.close()
         self.runner.close()
         self.endpoints.close()
@@ -146,6 +149,7 @@ class Workspace:
             conversations=ConversationStore(self.project),
             triage=TriageStore(self.project, self._tell("verdict")),
             jobs=JobService(self.project, self.runner, self.scoring_runs),
+            score_sets=ScoreSets(self.project, self._tell("score")),
             saved=SavedStore(self.project),
             exports=ExportFiles(self.project),
             calibration=CalibrationService(self.project, self._tell("rule")),

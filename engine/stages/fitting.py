@@ -18,7 +18,7 @@ from engine.records.scores import LEAST_FOR_PROBE, EndingTest
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
-from engine.store import conversations, hidden_states, runs, scores, settings
+from engine.store import conversations, hidden_states, runs, scores
 from engine.store.hidden_states import StateEntry
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
@@ -96,7 +96,9 @@ class FittingStage(CpuStage):
         key = self.config_hash
         with self._project.reading() as conn:
             if scores.is_stored(conn, key):
-                self._project.write(lambda conn: settings.put_score_config(conn, key))
+                self._project.write(
+                    lambda conn: scores.put_in_force_unless_another_is(conn, key)
+                )
                 return
             read = _read(conn, self._states_key())
         total = probe.STEPS * 2
@@ -117,7 +119,7 @@ class FittingStage(CpuStage):
         def store(conn: sqlite3.Connection) -> None:
             scores.register(conn, config)
             scores.add(conn, key, run_id, entries)
-            settings.put_score_config(conn, key)
+            scores.put_in_force_unless_another_is(conn, key)
             runs.count(conn, run_id, total, total)
 
         self._project.write(store)

@@ -125,8 +125,9 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             adapter=model.adapter_name,
             noise=noise,
         )
-        self._project.write(lambda conn: _choose(conn, config, run_id, total))
+        self._project.write(lambda conn: _begin(conn, config, run_id, total))
         yield from self._in_blocks(run_id, blocks(every, chars), missing)
+        self._project.write(lambda conn: scores.put_in_force_unless_another_is(conn, key))
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -172,7 +173,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         if self._remaining is None:
             return None
         with self._project.reading() as conn:
-            below = settings.rule(conn).threshold
+            below = settings.rule(conn, self.config_hash).threshold
         return RemainingRequest(self._remaining.prompt, below)
 
 
@@ -192,7 +193,7 @@ def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
     return ScoreEntry(log.id, points, score.unscored or score.note, score.tokens)
 
 
-def _choose(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
+def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
     scores.register(conn, config)
-    settings.put_score_config(conn, config.config_hash)
+    scores.put_in_force_unless_another_is(conn, config.config_hash)
     runs.count(conn, run_id, 0, total)

@@ -18,6 +18,7 @@ from engine.records.scores import (
     RemainingRow,
     ScoredId,
     ScoreRow,
+    ScoreSet,
 )
 from engine.store import settings
 from engine.store.sql import chunks, id_pages, placeholders, snapshot, to_json
@@ -131,12 +132,69 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
     """The configuration of the scores that are shown; None before any scoring."""
+    now = settings.score_config(conn)
+    return None if now is None else _registered(conn, now)
+
+
+def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
     row = conn.execute(
         "SELECT config_hash, mode, model, adapter, noise, test FROM score_config"
         " WHERE config_hash = ?",
-        (settings.score_config(conn),),
+        (config_hash,),
     ).fetchone()
     return None if row is None else _config(row)
+
+
+def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
+    """All sets of scores, in the order in which they were first made."""
+    now = settings.score_config(conn)
+    return [
+        ScoreSet(
+            number=number,
+            config_hash=config.config_hash,
+            mode=config.mode,
+            model=config.model,
+            adapter=config.adapter,
+            scored=_scored(conn, config.config_hash),
+            test=config.test,
+            in_force=config.config_hash == now,
+        )
+        for number, config in enumerate(configs(conn), 1)
+    ]
+
+
+def put_in_force_unless_another_is(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts a registered set in force where no other set is.
+
+    It also replaces an older set of its kind (mode, model and adapter) once it has as many scores. Sets of another
+    kind are replaced only when a person chooses: `settings.switch_score_config`.
+    """
+    now, new = config_in_force(conn), _registered(conn, config_hash)
+    if new is None:
+        return
+    if (
+        now is None
+        or not is_stored(conn, now.config_hash)
+        or (
+            _kind(now) == _kind(new)
+            and _scored(conn, config_hash) >= _scored(conn, now.config_hash)
+        )
+    ):
+        settings.put_score_config(conn, config_hash)
+
+
+def _kind(config: ScoreConfig) -> tuple[str, str, str | None]:
+    """Mode, model without the format that it was tuned to, adapter."""
+    return config.mode, config.model.partition(" (")[0], config.adapter
+
+
+def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
+    """Number of conversations with a score."""
+    (count,) = conn.execute(
+        "SELECT count(*) FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL",
+        (config_hash,),
+    ).fetchone()
+    return int(count)
 
 
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
@@ -213,7 +271,7 @@ def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     rows = conn.execute(
         "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
         " ORDER BY conversation_id",
-        (config_hash, settings.rule(conn).threshold),
+        (config_hash, settings.rule(conn, config_hash).threshold),
     )
     return array("q", (row[0] for row in rows))
 

@@ -10,6 +10,9 @@ from typing import Any
 from engine.records.scores import DecisionRule
 from engine.store.sql import to_json
 
+OTHER_RULES = "rules"
+"""The setting with the decision rules of sets of scores that are not in force, by config hash."""
+
 
 def get(conn: sqlite3.Connection, key: str, default: Any = None) -> Any:
     """The value stored under `key`, or `default`."""
@@ -26,9 +29,11 @@ def put(conn: sqlite3.Connection, key: str, value: Any) -> None:
     )
 
 
-def rule(conn: sqlite3.Connection) -> DecisionRule:
-    """The current decision rule."""
-    return DecisionRule(**get(conn, "rule", {}))
+def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
+    """The decision rule of a set of scores; None is the set in force."""
+    if config_hash in (None, score_config(conn)) or score_config(conn) is None:
+        return DecisionRule(**get(conn, "rule", {}))
+    return DecisionRule(**get(conn, OTHER_RULES, {}).get(config_hash, {}))
 
 
 def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
@@ -49,5 +54,17 @@ def score_config(conn: sqlite3.Connection) -> str | None:
 
 
 def put_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Chooses which set of scores is shown."""
+    """Puts a set of scores in force, under the decision rule of the one that it replaces."""
     put(conn, "score_config", config_hash)
+
+
+def switch_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts another set of scores in force, each with its own decision rule: a threshold fits one set only."""
+    before = score_config(conn)
+    if before in (None, config_hash):
+        put_score_config(conn, config_hash)
+        return
+    rules = {**get(conn, OTHER_RULES, {}), before: asdict(rule(conn))}
+    put(conn, "rule", rules.pop(config_hash, {}))
+    put(conn, OTHER_RULES, rules)
+    put_score_config(conn, config_hash)

@@ -34,6 +34,7 @@ from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
 from engine.services.scoring.runs import ScoringRuns
+from engine.services.scoring.sets import ScoreSets
 from engine.services.services import ProjectInfo, Services
 from engine.services.training.base import Machine
 from engine.services.training.run_files import runs_folder
@@ -177,6 +178,7 @@ class ScreenProject:
         self.listeners: list[Listener] = []
         self.catalog = Catalog(folders.data_dir(), folders.cache_dir())
         self.jobs = RecordedJobs(self.file)
+        self.score_sets = ScoreSets(self.file, lambda: self.emit(_changed("score")))
         self.conversations = ConversationStore(self.file)
         self.triage = TriageStore(self.file, lambda: self.emit(_changed("verdict")))
         self.saved = SavedStore(self.file)
@@ -230,6 +232,7 @@ class ScreenProject:
             conversations=self.conversations,
             triage=self.triage,
             jobs=self.jobs,
+            score_sets=self.score_sets,
             saved=self.saved,
             exports=ExportFiles(self.file),
             calibration=self.calibration,

@@ -12,10 +12,12 @@ from engine.number_format import duration
 from engine.records.runs import Estimate
 from engine.records.scores import LEAST_FOR_PROBE, Mode
 from engine.services.run_requests import ScoringRequest
+from engine.services.scoring.sets import in_force
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, add_model, positive, read_filter
+from workbench.commands.scores import set_lines, set_text, sets_json
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
@@ -92,15 +94,21 @@ def run_complete(arguments: argparse.Namespace) -> int:
         run_stages(workspace, run.stages)
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
-        counts = workspace.services().conversations.counts()
-        if arguments.json:
-            print_json(counts_json(counts))
-        else:
-            print_text(headline(counts))
-    if counts.unscored:
-        narrate(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")
-        return WITH_GAPS
-    return DONE
+        services = workspace.services()
+        counts, sets = services.conversations.counts(), services.score_sets.all()
+    made = next((one for one in sets if one.config_hash == run.config_hash), None)
+    now = in_force(sets)
+    if arguments.json:
+        print_json(counts_json(counts) | {"scored_set": made and asdict(made)} | sets_json(sets))
+    else:
+        print_text("\n".join([headline(counts), *set_lines(sets)]))
+    if made is None or made is now:
+        if counts.unscored:
+            narrate(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")
+        return WITH_GAPS if counts.unscored else DONE
+    stored = f"Stored beside the scores in force: set {made.number}, {set_text(made, sets)}."
+    narrate(f"{stored}\n`workbench scores {arguments.project} --use {made.number}` shows them.")
+    return WITH_GAPS if made.scored < counts.conversations else DONE
 
 
 def estimate_text(estimate: Estimate) -> str:

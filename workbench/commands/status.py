@@ -16,6 +16,7 @@ from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
+from workbench.commands.scores import set_lines, sets_json
 
 
 def status_options(parser: argparse.ArgumentParser) -> None:
@@ -33,12 +34,14 @@ def status(arguments: argparse.Namespace) -> int:
         with workspace.project.reading() as conn:
             history = _with_interrupted(runs.all_runs(conn), workspace.project)
             quarantined = imports.quarantined(conn, limit=20)
+        sets = services.score_sets.all()
         if arguments.json:
             print_json(
                 {
                     "project": str(workspace.project.path),
                     "filter": str(wanted) or None,
                     **counts_json(counts),
+                    **sets_json(sets),
                     "sources": services.conversations.sources(),
                     "verdicts": {str(k): n for k, n in services.triage.tally().items()},
                     "runs": [
@@ -57,7 +60,7 @@ def status(arguments: argparse.Namespace) -> int:
                 }
             )  # fmt: skip
             return 0
-        print_text(headline(counts))
+        print_text("\n".join([headline(counts), *set_lines(sets)]))
         for row in quarantined:
             print_text(
                 f"  quarantined: {one_line(row.source)}:{row.line or ''} {one_line(row.reason)}"

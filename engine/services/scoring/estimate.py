@@ -13,6 +13,7 @@ from engine.model.catalog import RunnableModel
 from engine.model.interface import SPEED_TOKENS
 from engine.records.runs import Estimate
 from engine.records.scores import Mode
+from engine.stages.fitting import FittingStage
 from engine.stages.model_work import RunModel
 from engine.stages.reading_states import ReadingStage
 from engine.stages.scoring import ScoringStage
@@ -34,14 +35,21 @@ class ScoringRun:
     Attributes:
         model: Resolved once, for the stages and the estimate.
         reading: The stage that reads the logs, which is nearly all of the work.
-        stages: All of the run in order; `reading` is one of them.
+        scored: The stage that stores the scores.
+        stages: All of the run in order; the other two are among them.
     """
 
     mode: Mode
     model: RunModel
     question: Question
     reading: ScoringStage | ReadingStage
+    scored: ScoringStage | FittingStage
     stages: list[Stage]
+
+    @property
+    def config_hash(self) -> str:
+        """The key of the set of scores; with a probe it is known once the conversations are read."""
+        return self.scored.config_hash
 
 
 def estimate_scoring(

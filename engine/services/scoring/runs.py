@@ -43,13 +43,13 @@ class ScoringRuns:
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
         question = question_for(mode, prompts, request.end_tag)
         setup.endpoints.check_curve(model.model, question)
-        reading, stages = self._stages(request, mode, model, question)
+        reading, scored = self._stages(request, mode, model, question)
+        stages: list[ScoringPart] = [scored] if scored is reading else [reading, scored]
         writer = self._writer(request, mode, model)
         if request.remaining:
             tuned = mode == "tuned" or (mode == "probe" and writer.model.adapter is not None)
             prompt = prompts["remaining-tuned" if tuned else "remaining"]
             setup.endpoints.check_writing(writer.model, prompt)
-            scored = stages[-1]
             remaining = RemainingStage(
                 setup.project, setup.process, writer, prompt, lambda: scored.config_hash
             )
@@ -58,7 +58,7 @@ class ScoringRuns:
             stages.append(remaining)
         others = () if writer is model else (writer,)
         before = setup.tuning.before(model, *others) if request.tune else []
-        return ScoringRun(mode, model, question, reading, [*before, *stages])
+        return ScoringRun(mode, model, question, reading, scored, [*before, *stages])
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: RunModel) -> RunModel:
         """The model that writes remaining tasks: the one that scores, with a completion adapter beside a probe."""
@@ -69,8 +69,8 @@ class ScoringRuns:
 
     def _stages(
         self, request: ScoringRequest, mode: Mode, model: RunModel, question: Question
-    ) -> tuple[ScoringStage | ReadingStage, list[ScoringPart]]:
-        """The stage that reads the logs, and all stages up to the scores, the last of which stores them."""
+    ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
+        """The stage that reads the logs, and the one that stores the scores, which may be the same."""
         setup = self._setup
         selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
         measured = setup.catalog.record_speed
@@ -84,12 +84,12 @@ class ScoringRuns:
                 selection=selection,
                 measured=measured,
             )
-            return scoring, [scoring]
+            return scoring, scoring
         reading = ReadingStage(
             setup.project, setup.process, model, selection=selection, measured=measured
         )
         fitting = FittingStage(setup.project, model, lambda: reading.config_hash)
-        return reading, [reading, fitting]
+        return reading, fitting
 
     def mode_for(self, request: ScoringRequest) -> Mode:
         """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
@@ -115,7 +115,8 @@ class ScoringRuns:
     def estimate(self, run: ScoringRun) -> Estimate:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""
         setup = self._setup
-        return estimate_scoring(setup.project, setup.process, run, setup.catalog.record_long_speed)
+        found = estimate_scoring(setup.project, setup.process, run, setup.catalog.record_long_speed)
+        return replace(found, adapter=run.model.model.adapter_name)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
         return None if run is None else held_out_by(run_named(Path(self._setup.project.path), run))

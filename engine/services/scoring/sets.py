@@ -1,0 +1,105 @@
+"""The sets of scores of a project: which is in force, choosing another, and how far each can be relied on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.number_format import counted, figure, figure_range
+from engine.records.scores import ScoreSet
+from engine.store import scores, settings
+from engine.store.project import Project
+from engine.text import one_line
+
+
+class ScoreSets:
+    """Lists the sets of scores of one project, and puts one in force."""
+
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called when another set is in force."""
+        self._project, self._changed = project, changed
+
+    def all(self) -> list[ScoreSet]:
+        """All sets that have scores, in the order in which they were first made."""
+        with self._project.reading() as conn:
+            return scores.sets(conn)
+
+    def use(self, config_hash: str) -> None:
+        """Puts a set in force. Its decision rule comes with it, so choosing the other set again undoes this.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+
+        def work(conn: sqlite3.Connection) -> None:
+            settings.switch_score_config(conn, config_hash)
+
+        self._project.write(work)
+        self._changed()
+
+
+def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
+    """The set in force, or None."""
+    return next((one for one in sets if one.in_force), None)
+
+
+def name_of(one: ScoreSet) -> str:
+    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`."""
+    parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
+    return " · ".join(one_line(part, 40) for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How far a set of scores can be relied on, in words.
+
+    Attributes:
+        test: Result of its test on these conversations, or that there is none.
+        doubt: Why the scores mean little; empty where the test shows nothing of the kind, or there is no test.
+        remedy: What would help; empty where nothing is wrong.
+    """
+
+    test: str
+    doubt: str = ""
+    remedy: str = ""
+
+
+def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
+    """How far a set can be relied on; `sets` are all sets of the project, one of which may be better."""
+    better = [other for other in sets if other is not one and other.test and not _doubt(other)]
+    best = max(better, key=lambda other: (other.scored, other.number), default=None)
+    if one.test is None:
+        if best is not None:
+            remedy = f"set {best.number} is tested: {name_of(best)}"
+        elif one.mode == "probe":
+            remedy = "import conversations that could end in two places"
+        else:
+            remedy = "`run complete --mode probe` makes scores that are tested"
+        return Reliability("not tested on these conversations", remedy=remedy)
+    test, area = one.test, one.test.auroc
+    words = (
+        f"whole against cut {figure(area.value)} ({figure_range(area.low, area.high)}),"
+        f" {counted(test.conversations, 'conversation')}; keyword rule {figure(test.keywords)},"
+        f" position alone {figure(test.position)}"
+    )
+    doubt = _doubt(one)
+    if not doubt:
+        return Reliability(words)
+    remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
+    if best is not None:
+        remedy = f"set {best.number} does better: {name_of(best)}"
+    return Reliability(words, doubt, remedy)
+
+
+def _doubt(one: ScoreSet) -> str:
+    """Why the test says that the scores mean little; empty where it does not."""
+    test = one.test
+    if test is None:
+        return ""
+    if test.auroc.low <= 0.5:
+        return "these scores mean little: whole and cut are not told apart better than by chance"
+    if test.auroc.value <= max(test.keywords, test.position):
+        simple = "the keyword rule" if test.keywords >= test.position else "position alone"
+        return f"these scores mean little: {simple} tells whole from cut as well"
+    return ""

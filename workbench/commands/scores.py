@@ -1,0 +1,90 @@
+"""`workbench scores`: the sets of scores of a project, and the one in force."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.number_format import counted
+from engine.records.scores import ScoreSet
+from engine.services.scoring.sets import in_force, name_of, reliability
+from engine.services.workspace import Workspace
+from workbench.commands.narration import print_json, print_text
+
+
+def list_scores_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `list_scores`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--use", metavar="N", help="put this set in force: its number, or the start of its hash"
+    )
+
+
+def list_scores(arguments: argparse.Namespace) -> int:
+    """Prints the sets of scores; with --use puts one of them in force first.
+
+    Raises:
+        UsageError: --use names no set, or more than one.
+    """
+    with Workspace(Path(arguments.project), read_only=arguments.use is None) as workspace:
+        score_sets = workspace.services().score_sets
+        sets = score_sets.all()
+        if arguments.use is not None:
+            score_sets.use(_named(arguments.use, sets).config_hash)
+            sets = score_sets.all()
+    if arguments.json:
+        print_json({"sets": [set_json(one, sets) for one in sets]})
+        return 0
+    for one in sets:
+        sign = "*" if one.in_force else " "
+        print_text(f"{sign} {one.number:>2}  {one.config_hash[:8]}  {set_text(one, sets)}")
+    print_text("* in force; --use N puts another in force" if sets else "No scores yet.")
+    return 0
+
+
+def _named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
+    """The set with this number, or the one whose hash begins like this."""
+    found = [one for one in sets if which == str(one.number)] or [
+        one for one in sets if which and one.config_hash.startswith(which)
+    ]
+    if len(found) == 1:
+        return found[0]
+    numbers = ", ".join(str(one.number) for one in sets) or "none"
+    many = "Several sets of scores have hashes that begin with" if found else "No set of scores is"
+    raise UsageError(f"{many} {which!r}.", f"Numbers of sets: {numbers}.")
+
+
+def set_text(one: ScoreSet, sets: Sequence[ScoreSet]) -> str:
+    """One set: its name, how much it scores and how far it can be relied on."""
+    return f"{name_of(one)}, {counted(one.scored, 'conversation')}; {reliability(one, sets).test}"
+
+
+def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
+    """The set in force, what is doubtful about it and what would help, and how many others there are."""
+    now = in_force(sets)
+    if now is None:
+        return []
+    found = reliability(now, sets)
+    lines = [f"scores in force: set {now.number}, {set_text(now, sets)}"]
+    lines += [f"  {found.doubt}"] if found.doubt else []
+    lines += [f"  what would help: {found.remedy}"] if found.remedy else []
+    others = len(sets) - 1
+    if others:
+        lines.append(f"  {counted(others, 'other set')} (`workbench scores PROJECT`)")
+    return lines
+
+
+def set_json(one: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
+    """A set as JSON, with what is doubtful about it and what would help."""
+    found = reliability(one, sets)
+    return {**asdict(one), "doubt": found.doubt or None, "remedy": found.remedy or None}
+
+
+def sets_json(sets: Sequence[ScoreSet]) -> dict[str, Any]:
+    """The set in force as JSON, and the number of sets."""
+    now = in_force(sets)
+    return {"in_force": now and set_json(now, sets), "score_sets": len(sets)}
