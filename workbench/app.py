@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -27,7 +27,7 @@ from screens.models.screen import ModelsScreen
 from screens.overview.screen import OverviewScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
-from screens.shell.dialogs import ErrorDialog
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog
 from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell
@@ -85,7 +85,15 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         Binding("T", "next_theme", "Theme", show=False, tooltip="Next theme"),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit", show=False, id="app.quit"),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit-at-once"),
+        Binding(
+            "ctrl+q",
+            "quit_at_once",
+            "Quit at once",
+            show=False,
+            priority=True,
+            id="app.quit-at-once",
+            tooltip="Quit without asking; a job stops and can be resumed",
+        ),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, tooltip="Back to the shell"),
         Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True),
     ]
@@ -260,10 +268,38 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
 
     async def open_project(self, path: str) -> None:
         """Quits, and lets the caller open another project."""
-        self.next_project = path
-        await self.action_quit()
+
+        async def leave() -> None:
+            self.next_project = path
+            await self.action_quit_at_once()
+
+        await self._once_jobs_may_stop(leave)
 
     async def action_quit(self) -> None:
+        """Quits; asks first if that stops a job."""
+        await self._once_jobs_may_stop(self.action_quit_at_once)
+
+    async def action_quit_at_once(self) -> None:
         """Quits without waiting for jobs; a verdict just given is written first."""
         await all_written(QUIT_SECONDS)
         self.exit()
+
+    async def _once_jobs_may_stop(self, leave: Callable[[], Awaitable[None]]) -> None:
+        """Calls `leave`, after a yes if jobs run or wait."""
+        active = self._services.jobs.active()
+        if not active:
+            await leave()
+            return
+
+        async def chosen(yes: bool | None) -> None:
+            if yes:
+                await leave()
+
+        job = active[0]
+        done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
+        choices = [
+            (True, "Quit. The job stops, what it did is kept, and it can be resumed."),
+            (False, "Stay"),
+        ]
+        title = f"{one_line(job.title, 40)} is running: {done} {one_line(job.unit)}".rstrip()
+        self.push_screen(ChoiceDialog(title, choices), chosen)

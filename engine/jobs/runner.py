@@ -25,7 +25,7 @@ from engine.events import (
 )
 from engine.jobs.contract import Lane, Progress, Stage, config_hash
 from engine.jobs.rate import Clock, RateMeter
-from engine.records.runs import RunRow
+from engine.records.runs import RunRow, RunState
 from engine.store import runs
 from engine.store.project import Project
 
@@ -104,6 +104,7 @@ class _Job:
         self.current = first
         self.run_ids = {first.run_id}
         self.cancelled = threading.Event()
+        self.stopped_by_close = False
 
     def cancel(self) -> None:
         self.cancelled.set()
@@ -194,17 +195,26 @@ class JobRunner:
         with self._project.reading() as conn:
             return runs.interrupted(conn)
 
+    def stop(self) -> None:
+        """Starts no more jobs and asks those that run to end, without waiting; their runs are recorded as interrupted,
+        so that they can be resumed."""
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
+            jobs = list(self._jobs)
+        for job in jobs:
+            job.stopped_by_close = not job.cancelled.is_set()
+            job.cancel()
+
     def close(self, timeout: float = 2.0) -> bool:
-        """Cancels all jobs and waits up to `timeout` seconds; returns whether all background jobs ended.
+        """Stops all jobs and waits up to `timeout` seconds; returns whether all background jobs ended.
 
         A job that did not end is marked as interrupted when the project is opened next.
         """
+        self.stop()
         with self._guard:
-            self._closed = True
-            jobs = list(self._jobs)
             lanes = list(self._lanes.values())
-        for job in jobs:
-            job.cancel()
         deadline = time.monotonic() + timeout
         for waiting, _ in lanes:
             waiting.put(None)
@@ -246,7 +256,9 @@ class JobRunner:
         stage = running.stage
         self._emit(JobStarted(running.run_id, stage.name, stage.title))
         outcome = self._attempt(job, running)
-        state = _OUTCOME[type(outcome)]
+        state: RunState = _OUTCOME[type(outcome)]
+        if job.stopped_by_close and not isinstance(outcome, JobDone):
+            state = "interrupted"
         try:
             self._project.write(
                 lambda conn: runs.finish(conn, running.run_id, state, outcome.message)

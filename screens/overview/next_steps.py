@@ -13,7 +13,7 @@ from engine.records.conversations import Counts
 from engine.records.runs import Estimate, RunRow
 from engine.records.triage import Verdict
 from engine.text import one_line
-from screens.widgets.stage_names import stage_name
+from screens.widgets.stage_names import stage_name, work_of
 
 Kind = Literal["import", "resume", "score", "triage", "calibrate", "merge", "cluster", "wait"]
 
@@ -71,16 +71,17 @@ class ProjectProgress:
 def next_steps(now: ProjectProgress) -> list[Step]:
     """What to do next, the most useful first; never empty."""
     counts = now.counts
-    steps = [_resume(run) for run in _latest_by_stage(now.interrupted)]
+    steps = [_resume(run) for run in _latest_of_each_work(now.interrupted)]
+    resumed = {work_of(run.stage) for run in now.interrupted}
     if counts.conversations == 0:
         return [*steps, Step("import", "Import conversations: a file or a folder")]
-    if (score := _score(now)) is not None:
+    if "scoring" not in resumed and (score := _score(now)) is not None:
         steps.append(score)
     if now.proposals:
         steps.append(_merge_step(now.proposals))
     if counts.scored:
         steps.extend(_verdict_steps(now))
-    if now.clustered is False:
+    if now.clustered is False and "clustering" not in resumed:
         number = number_format.counted(counts.conversations, "conversation")
         steps.append(Step("cluster", f"Group {number} by what was wanted"))
     if not steps:
@@ -102,14 +103,18 @@ def tightened(half_width: float, verdicts: int, more: int) -> float:
     return half_width * math.sqrt(verdicts / (verdicts + more))
 
 
-def _latest_by_stage(runs: Sequence[RunRow]) -> list[RunRow]:
-    latest = {run.stage: run for run in runs}
+def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
+    """Of runs, newest first, the newest of each work: one stage of it resumes all."""
+    latest: dict[str, RunRow] = {}
+    for run in runs:
+        latest.setdefault(work_of(run.stage), run)
     return list(latest.values())
 
 
 def _resume(run: RunRow) -> Step:
     of = f" of {run.total:,}" if run.total is not None else ""
-    title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted at {run.done:,}{of}"
+    at = f" at {run.done:,}{of}" if run.done else ""
+    title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted{at}"
     return Step("resume", title, run=run)
 
 

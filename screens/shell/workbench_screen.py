@@ -55,6 +55,17 @@ MODES = (
 """The modes of the app: name, key and title."""
 
 
+FORMS = {
+    **dict.fromkeys(
+        ("embed", "summarise", "cluster", "label", "propose", "decide"), ("goals", "run_clustering")
+    ),
+    "assign": ("goals", "assign"),
+    "stability": ("goals", "stability"),
+    "trees": ("trees", "run_trees"),
+    "grow": ("trees", "run_trees"),
+}
+"""The mode and its action that start an interrupted stage again, for stages that have a form or need their screen."""
+
 NAME_WIDTH = 40
 LEAST_NAME = 8
 """Cells of the project's name that are worth showing."""
@@ -306,10 +317,17 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             self._start(lambda: self.services.jobs.start_import(paths))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
+        elif run.stage in FORMS:
+            self.app.run_worker(self._open_form(*FORMS[run.stage]), group="resume")
         else:
             reads_states = run.stage in ("read", "fit")
             named: Mode = "probe" if reads_states else run.params.get("mode", mode)
             self._start(lambda: self.services.jobs.start_scoring(named))
+
+    async def _open_form(self, mode: str, action: str) -> None:
+        """Goes to a mode and opens the form of its run, or starts a run that has no form."""
+        await self.app.run_action(f"switch_mode('{mode}')")
+        await self.app.run_action(action, self.app.screen)
 
     def _start(self, start: Callable[[], int]) -> None:
         self.in_background(start, lambda job: None, group="start")

@@ -91,15 +91,13 @@ class JobsBar(Widget):
             text = f" {one_line(ended.title)}: {one_line(ended.message)}"
             line = Content.assemble((glyph, colour), (text, "$tone-muted"))
         elif interrupted := self._jobs.interrupted():
-            run = interrupted[-1]
+            run = interrupted[0]
             of = f" of {run.total:,}" if run.total is not None else ""
+            at = f" at {run.done:,}{of}" if run.done else ""
             line = Content.assemble(
                 ("◌ ", "$tone-borderline"),
-                (
-                    f"{one_line(stage_name(run.stage))} was interrupted at {run.done:,}{of}; ",
-                    "$tone-muted",
-                ),
-                ("starting it again goes on from there", "$tone-muted"),
+                (f"interrupted{at}: {one_line(stage_name(run.stage))}; ", "$tone-muted"),
+                ("1 Overview offers to resume it", "$tone-muted"),
             )
         else:
             line = Content.styled("no job is running", "$tone-muted")

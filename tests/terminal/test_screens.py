@@ -19,7 +19,7 @@ from workbench.app import WorkbenchApp
 
 MODES = {"overview": "1", "conversations": "2", "triage": "3", "goals": "5", "desk": "6"}
 PANES = ("app", "table", "transcript", "text-pane", "card", "screen")
-LEAVES = {"quit", "app.quit", "suspend_process", "help_quit", "app.suspend_process"}
+LEAVES = {"quit", "quit_at_once", "app.quit", "suspend_process", "help_quit", "app.suspend_process"}
 JOBS = {"ask", "assign", "stability"}
 """Actions that start a job without a question, and keep the machine busy."""
 PASTED = "p\x9b5n\u202e[/red][@click=app.quit]x[/]" + "\u0301" * 30

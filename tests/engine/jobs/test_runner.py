@@ -295,17 +295,30 @@ class TestBackground:
         listener.wait_for_ends(2)
         assert runner.close()
 
-    def test_close_cancels_everything(self, project: Project) -> None:
-        """Closing cancels running and waiting jobs, and nothing can be started afterwards."""
+    def test_close_stops_everything(self, project: Project) -> None:
+        """Closing stops running and waiting jobs, which can be resumed as after a crash; nothing can be started
+        afterwards."""
         runner = JobRunner(project, Listener())
         stage = Counting(project, 2, wait_at=2)
         runner.start([stage])
         runner.start([Counting(project, name="waits")])
         stage.waiting.wait()
         assert runner.close(timeout=30)
-        assert [state for _, state, _, _ in _finished(project)] == ["cancelled", "cancelled"]
+        assert [state for _, state, _, _ in _finished(project)] == ["interrupted", "interrupted"]
+        assert [run.stage for run in runner.interrupted()] == ["waits", "count"]
         with pytest.raises(ProjectError, match="being closed"):
             runner.start([Counting(project)])
+
+    def test_close_leaves_cancelled_what_was_cancelled(self, project: Project) -> None:
+        """A job that a person had cancelled is not resumable because the program was quit right after."""
+        runner = JobRunner(project, Listener())
+        stage = Counting(project, 2, wait_at=2)
+        job_id = runner.start([stage])
+        stage.waiting.wait()
+        runner.cancel(job_id)
+        assert runner.close(timeout=30)
+        assert [state for _, state, _, _ in _finished(project)] == ["cancelled"]
+        assert runner.interrupted() == []
 
     def test_close_does_not_wait_for_what_does_not_end(self, project: Project) -> None:
         """A stage that ignores its interrupt does not keep the program from quitting."""

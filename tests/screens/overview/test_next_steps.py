@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -42,14 +43,26 @@ class TestWhatIsOffered:
         assert kinds(ProjectProgress(counts, tally, calibrated=True)) == ["wait"]
 
     def test_order(self) -> None:
-        """What was interrupted comes first, then scores, then verdicts."""
+        """What was interrupted comes first, in place of the scores that it gives, then verdicts."""
         now = ProjectProgress(SCORED, {}, interrupted=[run("complete")], to_score=COST)
-        assert kinds(now) == ["resume", "score", "triage"]
+        assert kinds(now) == ["resume", "triage"]
+
+    @pytest.mark.parametrize(
+        ("stage", "kind"), [("fit", "score"), ("remaining", "score"), ("propose", "cluster")]
+    )
+    def test_resuming_stands_for_the_same_work(self, stage: str, kind: str) -> None:
+        """What resuming does is not offered a second time beside it; the raw name of the stage is not shown."""
+        now = ProjectProgress(SCORED, {}, to_score=COST, clustered=False)
+        assert kind in kinds(now)
+        interrupted = replace(now, interrupted=[run(stage)])
+        assert "resume" in kinds(interrupted)
+        assert kind not in kinds(interrupted)
+        assert f"Resume {stage}," not in next_steps(interrupted)[0].title
 
     def test_one_resumption_for_each_stage(self) -> None:
-        """Of several interrupted runs of a stage only the latest is offered."""
+        """Of several interrupted runs of the same work only the newest is offered; they come newest first."""
         now = ProjectProgress(
-            SCORED, {}, interrupted=[run("import"), run("complete"), run("complete", 5)]
+            SCORED, {}, interrupted=[run("import"), run("remaining", 5), run("complete")]
         )
         resumed = [step.run.id for step in next_steps(now) if step.run is not None]
         assert resumed == [1, 5]

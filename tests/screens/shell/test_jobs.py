@@ -10,6 +10,7 @@ import pytest
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, JobProgress, JobStarted
 from engine.records.runs import RunRow
+from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.run_dialog import RunDialog
 from tests.screens.driving import lines, opened, press, settle, text
@@ -79,10 +80,23 @@ class TestProgress:
         """A run that an earlier process left unfinished is named in the bottom line."""
         support = project()
         support.jobs.left = [
-            RunRow(3, "score", "interrupted", "h", {}, {}, "0.1", "now", None, 120, 812, None)
+            RunRow(3, "complete", "interrupted", "h", {}, {}, "0.1", "now", None, 120, 812, None)
         ]
-        async with opened(support) as pilot:
-            assert "score was interrupted at 120 of 812" in lines(pilot)[-1]
+        async with opened(support, size=(80, 24)) as pilot:
+            assert "interrupted at 120 of 812: scoring; 1 Overview" in lines(pilot)[-1]
+
+    async def test_interrupted_clustering_opens_its_form(self) -> None:
+        """Resuming a stage of clustering opens the form of clustering; it does not score."""
+        support = project()
+        support.jobs.left = [
+            RunRow(3, "propose", "interrupted", "h", {}, {}, "0.1", "now", None, 0, None, None)
+        ]
+        async with opened(support, mode="1") as pilot:
+            assert "Resume merge proposals, interrupted" in text(pilot)
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, GoalRunForm)
+            await press(pilot, "escape")
+        assert support.jobs.started == []
 
 
 class TestStart:
@@ -119,6 +133,25 @@ class TestStart:
 
 
 class TestQuit:
+    async def test_quit_with_a_job_asks(self) -> None:
+        """`q` with a job running says that it stops and can be resumed; escape stays, enter quits."""
+        support = project()
+        support.jobs.running = [PROGRESS]
+        async with opened(support, size=(80, 24)) as pilot:
+            await press(pilot, "q")
+            assert "Scoring is running: 412 of 812 conversations" in text(pilot)
+            assert "it can be resumed" in text(pilot)
+            await press(pilot, "escape")
+            assert not pilot.app._exit
+            await press(pilot, "q", "enter")
+            assert pilot.app._exit
+
+    async def test_quit_without_a_job_does_not_ask(self) -> None:
+        """Without a job `q` quits at once."""
+        async with opened(project()) as pilot:
+            await press(pilot, "q")
+            assert pilot.app._exit
+
     async def test_quit_does_not_wait_for_reads(self) -> None:
         """Quitting is possible while a read hangs and a job runs, and the job is not cancelled."""
         support = project()
