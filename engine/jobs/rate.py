@@ -22,6 +22,8 @@ class RateMeter:
     def mark(self, done: int) -> None:
         """Records that `done` units are done now."""
         now = self._clock()
+        if self._marks and self._marks[-1][1] == done:
+            return  # inside a batch that takes longer than the window the rate sinks, but does not vanish
         self._marks.append((now, done))
         while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
             self._marks.popleft()

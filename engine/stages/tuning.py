@@ -40,7 +40,7 @@ class TuningStage:
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Tuning {self._entry.name} to this machine, once"
+        return f"Finding the fastest format of {self._entry.name} for this machine, once"
 
     @property
     def params(self) -> Mapping[str, Any]:

@@ -117,7 +117,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             text = one_line(f"{pull.problem} {pull.hint}", 400)
             self.notify(text, title=f"{name} was not pulled", severity="error", markup=False)
         elif pull.state == "done":
-            text = "Checksum and header are right; t tunes it to this machine."
+            text = "Checksum and header are right; t finds its fastest format for this machine."
             self.notify(text, title=f"{name} is here", markup=False)
             self.refresh_data()
 

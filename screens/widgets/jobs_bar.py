@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import RenderResult
 from textual.content import Content
@@ -25,6 +26,9 @@ _OUTCOMES = {
 }
 CANCEL_WIDTH = len("x cancel") + 1
 """Cells at the right end where a click cancels."""
+
+LEAST_TITLE = 12
+"""Cells of a job's title that are always shown."""
 
 
 class JobsBar(Widget):
@@ -133,29 +137,32 @@ def _pull_line(pulls: Sequence[PullRow]) -> Content:
 
 
 def _running_line(jobs: list[JobProgress], width: int) -> Content:
+    """The job that runs: what it does, the time left and how far it is; the model and the rest where there is room."""
     job = jobs[0]
     hint = Content.assemble(("x", "bold $tone-accent"), (" cancel", "$tone-muted"))
+    room = max(0, width - hint.cell_length - 2)
+    narrow = width < 100
     bar = ""
-    if job.total:
-        cells = 24 if width >= 110 else 10
-        bar = number_format.bar(job.done / job.total, cells)
+    if job.total and not narrow:
+        bar = number_format.bar(job.done / job.total, 24 if width >= 110 else 8) + " "
     done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
-    facts = [f"{done} {one_line(job.unit)}".rstrip()]
+    unit = "" if narrow and job.note else one_line(job.unit)
+    facts = [f"{done} {unit}".rstrip()]
+    if job.eta_seconds is not None:
+        facts.insert(0, f"{number_format.duration(job.eta_seconds)} left")
+    title, _, model = one_line(job.title).partition(" with ")
+    wanted = len("▸   ") + cell_len(bar) + cell_len(" · ".join(facts))
+    title = one_line(title, max(LEAST_TITLE, room - wanted))
+    if job.note:
+        facts.append(one_line(job.note))
     if job.rate is not None:
         facts.append(
             f"{number_format.amount(job.rate)}/s" if job.rate >= 1 else f"{job.rate * 60:.0f}/min"
         )
-    if job.eta_seconds is not None:
-        facts.append(f"{number_format.duration(job.eta_seconds)} left")
-    if job.note:
-        facts.append(one_line(job.note))
+    if model:
+        facts.append(model)
     if len(jobs) > 1:
         facts.append(f"{len(jobs) - 1} more waiting")
-    line = Content.assemble(
-        (f"▸ {one_line(job.title)} ", "bold"),
-        (f"{bar} " if bar else "", "$tone-accent"),
-        " · ".join(facts),
-    )
-    room = max(0, width - hint.cell_length - 2)
+    line = Content.assemble((f"▸ {title} ", "bold"), (bar, "$tone-accent"), " · ".join(facts))
     line = line.truncate(room, ellipsis=True)
     return Content.assemble(line, " " * (width - line.cell_length - hint.cell_length), hint)

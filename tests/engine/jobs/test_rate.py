@@ -56,3 +56,19 @@ class TestPace:
             rate, eta = pace.rate(), pace.eta(done, 500)
             assert rate is None or rate >= 0
             assert eta is None or eta >= 0
+
+
+def test_time_left_stays_inside_a_long_batch() -> None:
+    """A batch that takes longer than the window does not take the time left away; it grows."""
+    clock = Clock()
+    meter = RateMeter(clock)
+    meter.mark(0)
+    clock.now += 10
+    meter.mark(8)
+    told = []
+    for _ in range(60):
+        clock.now += 1
+        meter.mark(8)
+        told.append(meter.eta(8, 20))
+    assert None not in told
+    assert told == sorted(told, key=lambda seconds: seconds or 0.0)

@@ -28,11 +28,33 @@ class TestProgress:
             support.emit(PROGRESS)
             await settle(pilot)
             assert "Scoring" in lines(pilot)[-1]
-            assert "412 of 812 conversations · 2/s · 3 min left" in lines(pilot)[-1]
+            assert "3 min left · 412 of 812 conversations · support/0412 · 2/s" in lines(pilot)[-1]
             assert lines(pilot)[-1].rstrip().endswith("x cancel")
 
             await press(pilot, "x")
             assert support.jobs.cancelled == [7]
+
+    @pytest.mark.parametrize(
+        "title",
+        [
+            "Scoring completeness with smollm2-135m-instruct (bf16, window 1,024)",
+            "Finding the fastest format of smollm2-135m-instruct for this machine, once",
+        ],
+    )
+    async def test_time_left_is_never_cut(self, title: str) -> None:
+        """At 80 columns the time left and what moves inside a batch come before the model's name."""
+        support = project()
+        note = "1,234,567 tokens read"
+        async with opened(support, size=(80, 24)) as pilot:
+            job = replace(PROGRESS, title=title, done=3, total=20, rate=0.02, note=note)
+            support.emit(job)
+            await settle(pilot)
+            line = lines(pilot)[-1]
+            assert "3 min left · 3 of 20" in line
+            assert "x cancel" in line
+            if " with " in title:
+                assert "Scoring completeness" in line
+                assert "1,234,567 tokens read" in line
 
     async def test_progress_from_another_thread(self) -> None:
         """Events may come from any thread."""
