@@ -108,6 +108,8 @@ def calibrate(
     complete: Sequence[bool] | Bools,
     population: Sequence[float] | Floats,
     at: float | None = None,
+    *,
+    chosen: bool = False,
 ) -> Calibration:
     """Calibrates scores on verdicts.
 
@@ -115,6 +117,7 @@ def calibrate(
         scores, complete: Normalised score and verdict of each judged conversation, in any order.
         population: Scores of all scored conversations, the judged ones among them; in any order.
         at: Evaluate at this threshold instead of the best one.
+        chosen: Whether `at` was chosen on these verdicts, as the best one always is.
     """
     p, truth = np.asarray(scores, float), np.asarray(complete, bool)
     everything = np.sort(np.asarray(population, float))
@@ -131,7 +134,7 @@ def calibrate(
     threshold = best if at is None else at
     if min(n_complete, len(truth) - n_complete) < MIN_OF_EACH or threshold is None:
         return Calibration(why, best, None, covered, bins, error, nothing)
-    accuracy, errors = _accuracy(p, truth, everything, threshold, covered, chosen=at is None)
+    accuracy, errors = _accuracy(p, truth, everything, threshold, covered, chosen=chosen or at is None)
     return Calibration(why, best, accuracy, covered, bins, error, errors)
 
 

@@ -98,6 +98,20 @@ class FilterRate:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """A threshold that the verdicts propose, and what it would do to the share of conversations called complete.
+
+    Attributes:
+        rule: The decision rule with that threshold.
+        now, then: Share of the scored conversations that are complete by the rule in force, and by the proposed one.
+    """
+
+    rule: DecisionRule
+    now: float
+    then: float
+
+
+@dataclass(frozen=True, slots=True)
 class CalibrationReport:
     """The verdicts against the scores: threshold, accuracy, reliability, rates, agreement.
 
@@ -107,7 +121,9 @@ class CalibrationReport:
         enough: Whether there are enough of them for a threshold.
         why: Why there is no threshold.
         best: The threshold with the largest sensitivity + specificity - 1 (Youden's J); None if there is none.
-        accuracy: Accuracy at the threshold that a person pinned, or else at the best one.
+        proposal: The best threshold, where it is another than that in force and the verdicts support it; else None.
+        not_proposed: Why the best threshold is not proposed; empty if it is, and if there is none.
+        accuracy: Accuracy at the threshold in force.
         covered: Share of the scored conversations whose score is in a decile that has a verdict.
         bins, calibration_error: Reliability of the score as a probability.
         rate: Completion rate of the project, or of the conversations that a filter matches.
@@ -122,6 +138,8 @@ class CalibrationReport:
     enough: bool
     why: str
     best: float | None
+    proposal: Proposal | None
+    not_proposed: str
     accuracy: Accuracy | None
     covered: float
     bins: tuple[ReliabilityBin, ...]

@@ -80,15 +80,11 @@ def threshold_content(report: CalibrationReport) -> Content:
         (format_threshold(report.rule.threshold), "bold $tone-bright"),
         (f" in force, {source[report.rule.source]}", "$tone-muted"),
     ]
-    if report.best is not None and report.rule.source == "chosen":
-        parts.append((f" · verdicts say {format_threshold(report.best)}", "$tone-borderline"))
+    parts += _proposal_pieces(report)
     accuracy = report.accuracy
     if accuracy is None:
         parts.append((f"\n{report.why}" if report.why else "", "$tone-borderline"))
         return Content.assemble(*parts)
-    if accuracy.threshold != report.rule.threshold:
-        at = format_threshold(accuracy.threshold)
-        parts.append((f" · figures at {at}", "$tone-muted"))
     for name, estimate, raw in (
         ("recall     ", accuracy.sensitivity, accuracy.raw_sensitivity),
         ("precision  ", accuracy.precision, accuracy.raw_precision),
@@ -100,6 +96,21 @@ def threshold_content(report: CalibrationReport) -> Content:
     if accuracy.why:
         parts.append((f"\n{one_line(accuracy.why)}", "$tone-borderline"))
     return Content.assemble(*parts)
+
+
+def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
+    """What the verdicts propose and what it would do to the rate, or why they propose nothing."""
+    if report.proposal is None:
+        why = one_line(report.not_proposed)
+        return [(f"\nno other one proposed: {why}", "$tone-borderline")] if why else []
+    now, then = report.proposal.now, report.proposal.then
+    return [
+        ("\nverdicts propose ", "$tone-muted"),
+        (format_threshold(report.proposal.rule.threshold), "bold $tone-borderline"),
+        f": {now:.0%} → {then:.0%} complete",
+        ("   a", "bold $tone-accent"),
+        (" takes it over", "$tone-muted"),
+    ]
 
 
 def rate_content(rate: CompletionRate) -> Content:
@@ -155,5 +166,5 @@ def empty_content(report: CalibrationReport) -> Content:
         ("O", "bold $tone-accent"),
         " there chooses the calibration sample: about ",
         (f"{MIN_VERDICTS}", "bold"),
-        " verdicts on it calibrate the threshold.",
+        " verdicts on it propose a threshold.",
     )

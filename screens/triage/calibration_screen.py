@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,6 +14,7 @@ from textual.widgets import Static
 from engine.records.calibration import CalibrationReport
 from engine.records.scores import DecisionRule
 from engine.services.services import Services
+from engine.text import one_line
 from screens.shell.dialogs import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import calibration_formatting as words
@@ -28,6 +30,9 @@ class CalibrationScreen(WorkbenchScreen[None]):
     CSS_PATH = "calibration.tcss"
     AUTO_FOCUS = "#page"
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "a", "take_over", "Take over", tooltip="Use the threshold that your verdicts propose"
+        ),
         Binding("p", "pin", "Pin", tooltip="Pin the threshold, or free it"),
         Binding("escape,q,K", "close", "Back"),
         Binding("up,k", "page('up')", "Line up", show=False),
@@ -67,14 +72,8 @@ class CalibrationScreen(WorkbenchScreen[None]):
         self.query_one(TitleLine).say(Content("Calibration · reading the scores…"))
 
     def refresh_data(self) -> None:
-        """Computes everything again; first the threshold, if it is due."""
-        calibration = self.services.calibration
-
-        def read() -> CalibrationReport:
-            calibration.refresh()
-            return calibration.report()
-
-        self.in_background(read, self._show, group="report")
+        """Computes everything again."""
+        self.in_background(self.services.calibration.report, self._show, group="report")
 
     def _show(self, report: CalibrationReport) -> None:
         self._report = report
@@ -128,20 +127,30 @@ class CalibrationScreen(WorkbenchScreen[None]):
         value = f"{report.rule.threshold:.3f}"
         self.app.push_screen(TextDialog("Pin the threshold at", value=value), answered)
 
+    def action_take_over(self) -> None:
+        """Uses the threshold that the verdicts propose, or says why they propose none."""
+        report = self._report
+        if report is None or not self.may_write():
+            return
+        proposal = report.proposal
+        if proposal is None:
+            why = report.why or report.not_proposed or "the threshold in force is the best one"
+            message = f"Your verdicts propose no other threshold: {one_line(why)}."
+            self.notify(message, severity="warning", markup=False)
+            return
+        self._change(lambda: self.services.calibration.use(proposal.rule))
+
     def _pin(self, threshold: float | None) -> None:
-        def pinned(rule: DecisionRule) -> None:
+        self._change(lambda: self.services.calibration.pin(threshold))
+
+    def _change(self, work: Callable[[], DecisionRule]) -> None:
+        def changed(rule: DecisionRule) -> None:
+            pinned = "pinned at " if rule.source == "chosen" else ""
             at = words.format_threshold(rule.threshold)
-            message = (
-                f"The threshold is pinned at {at}."
-                if threshold is not None
-                else f"The threshold is {at}."
-            )
-            self.notify(message, markup=False)
+            self.notify(f"The threshold is {pinned}{at}.", markup=False)
             self.refresh_data()
 
-        write_in_order(
-            self, lambda: self.services.calibration.pin(threshold), pinned, self.show_error
-        )
+        write_in_order(self, work, changed, self.show_error)
 
     def action_page(self, direction: str) -> None:
         """Scrolls what does not fit."""

@@ -11,7 +11,6 @@ from engine import number_format
 from engine.filters import Filter
 from engine.records.calibration import Agreement
 from engine.records.conversations import ConversationRow
-from engine.records.scores import DecisionRule
 from engine.records.triage import QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
@@ -130,14 +129,6 @@ def empty_content(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> 
         ("2", "bold $tone-accent"),
         " goes to the list.",
     )
-
-
-def rule_notice(rule: DecisionRule) -> str:
-    """What changed when another rule came into force."""
-    threshold = number_format.probability(rule.threshold)
-    if rule.source == "calibrated":
-        return f"Your verdicts put the threshold at {threshold}. K shows why, and pins it."
-    return f"Too few verdicts to calibrate; the threshold is {threshold} again."
 
 
 def act_notice(row: VerdictRow, done: str) -> str:

@@ -273,19 +273,10 @@ class TriageScreen(WorkbenchScreen[None]):
             ask_tags(self, conversation, lambda: self.show_current(again=True))
 
     def _written(self, row: VerdictRow | None) -> None:
-        """After a write: recalibrates when due, and shows the new status."""
+        """After a write: shows the new status."""
 
-        def settle() -> tuple[str, TriageStatus]:
-            rule = self.services.calibration.refresh()
-            notice = "" if rule is None else formatting.rule_notice(rule)
-            return notice, load_status(self.services)
-
-        def settled(found: tuple[str, TriageStatus]) -> None:
-            notice, status = found
+        def settled(status: TriageStatus) -> None:
             self.show_status(status)
-            if notice:
-                self.notify(notice, title="Calibration", markup=False)
-                self.refresh_data()
             if status.given >= BLIND_FROM and not status.itself.n and not self._blind_offered:
                 self._blind_offered = True
                 self.notify(
@@ -293,7 +284,7 @@ class TriageScreen(WorkbenchScreen[None]):
                     markup=False,
                 )
 
-        write_in_order(self, settle, settled, self.show_error)
+        write_in_order(self, lambda: load_status(self.services), settled, self.show_error)
         if row is not None and row.conversation_id == self.shown:
             self.show_current(again=True)
 

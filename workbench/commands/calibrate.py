@@ -22,7 +22,7 @@ def calibrate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     add_filter(parser)
     parser.add_argument(
-        "--apply", action="store_true", help="use the threshold that the verdicts give"
+        "--apply", action="store_true", help="use the threshold that the verdicts propose"
     )
 
 
@@ -31,19 +31,20 @@ def calibrate(arguments: argparse.Namespace) -> int:
 
     Raises:
         UsageError: The filter cannot be understood.
-        WorkbenchError: --apply, and the verdicts give no threshold.
+        WorkbenchError: --apply, and the verdicts propose no threshold.
     """
     query = ListQuery(read_filter(arguments.filter))
     with Workspace(Path(arguments.project), read_only=not arguments.apply) as workspace:
         calibration = workspace.services().calibration
         report = calibration.report(query)
         if arguments.apply:
-            if report.best is None:
+            if why := report.why or report.not_proposed:
                 raise WorkbenchError(
-                    f"The verdicts give no threshold: {report.why}.", "Give more in triage."
+                    f"The verdicts propose no threshold: {why}.", "Give more in triage."
                 )
-            calibration.pin(None)
-            report = calibration.report(query)
+            if report.proposal is not None:
+                calibration.use(report.proposal.rule)
+                report = calibration.report(query)
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
     if arguments.json:
         print_json(asdict(report))
@@ -60,6 +61,14 @@ def _lines(report: CalibrationReport) -> list[str]:
         f"threshold          {report.rule.threshold:.3f} in force ({report.rule.source}),"
         f" by the verdicts {best}" + (f": {report.why}" if report.why else ""),
     ]
+    if report.proposal is not None:
+        now, then = report.proposal.now, report.proposal.then
+        lines.append(
+            f"proposed           {report.proposal.rule.threshold:.3f}:"
+            f" {now:.0%} -> {then:.0%} complete; --apply takes it over"
+        )
+    elif report.not_proposed:
+        lines.append(f"not proposed       {report.not_proposed}")
     accuracy = report.accuracy
     if accuracy is not None:
         lines += [

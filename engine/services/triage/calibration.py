@@ -12,18 +12,24 @@ import numpy.typing as npt
 from engine.completeness import calibration
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery, parse_filter
-from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, FilterRate
+from engine.number_format import figure, figure_range
+from engine.records.calibration import (
+    Agreement,
+    CalibrationReport,
+    CompletionRate,
+    FilterRate,
+    Proposal,
+)
 from engine.records.scores import DecisionRule, RuleSource, State
 from engine.records.triage import Verdict
 from engine.store import conversations, settings, verdicts
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.sql import snapshot
+from engine.validate.statistics.ranking import auroc
 
-EVERY = 10
-"""Number of new verdicts after which a calibrated threshold is calibrated again."""
-LAST = "calibration"
-"""The setting with the number of verdicts behind the calibrated threshold."""
+WIDEST = 0.5
+"""Widest interval of the corrected completion rate with which a threshold is proposed."""
 
 FIELDS_BY_SCORE = ("state", "p", "verdict")
 """Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
@@ -44,7 +50,7 @@ class _Judged:
 
 
 class CalibrationService:
-    """Calibrates the scores of one project against its verdicts, and updates its decision rule."""
+    """Calibrates the scores of one project against its verdicts; the decision rule changes only when asked to."""
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called when the decision rule changes."""
@@ -68,8 +74,10 @@ class CalibrationService:
                 judged.scores,
                 judged.complete,
                 population,
-                rule.threshold if rule.source == "chosen" else None,
+                rule.threshold if rule.source == "chosen" or not judged.lacking else None,
+                chosen=rule.source == "calibrated",
             )
+            proposal, not_proposed = _proposal(found.best, judged, population, rule)
             threshold = found.accuracy.threshold if found.accuracy else rule.threshold
             above = population >= threshold
 
@@ -92,6 +100,8 @@ class CalibrationService:
                 enough=not judged.lacking,
                 why=found.why,
                 best=found.best,
+                proposal=proposal,
+                not_proposed=not_proposed,
                 accuracy=found.accuracy,
                 covered=found.covered,
                 bins=found.bins,
@@ -107,42 +117,25 @@ class CalibrationService:
         with self._project.reading() as conn, snapshot(conn):
             return _with_model(conn, settings.rule(conn)), _with_itself(conn)
 
-    def refresh(self) -> DecisionRule | None:
-        """Recalibrates the threshold if it is due; returns the new rule, or None if it did not change.
-
-        Call it after verdicts change. Calibration is due when there are enough verdicts for the first time, `EVERY`
-        more than last time, or fewer than last time; with too few the default rule returns. A threshold that a person
-        chose is never changed.
-        """
-        if self._project.read_only is not None:
-            return None
-        with self._project.reading() as conn:
-            if not _due(conn):
-                return None
-        new = self._project.write(_recalibrate)
-        if new is not None:
-            self._changed()
-        return new
-
     def pin(self, threshold: float | None) -> DecisionRule:
-        """Fixes the threshold, or returns to calibration with None; returns the resulting rule.
+        """Fixes the threshold, or returns to the default with None; returns the resulting rule.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
             ValueError: The threshold is outside [0, 1].
         """
+        return self.use(DecisionRule() if threshold is None else _rule(threshold, "chosen"))
 
-        def work(conn: sqlite3.Connection) -> DecisionRule:
-            if threshold is None:
-                settings.put_rule(conn, DecisionRule())
-                _recalibrate(conn)
-            else:
-                settings.put_rule(conn, _rule(threshold, "chosen"))
-            return settings.rule(conn)
+    def use(self, rule: DecisionRule) -> DecisionRule:
+        """Puts a rule in force, such as a proposed one, and returns it.
 
-        new = self._project.write(work)
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+            ValueError: The threshold is outside [0, 1].
+        """
+        self._project.write(lambda conn: settings.put_rule(conn, rule))
         self._changed()
-        return new
+        return rule
 
 
 def _rule(threshold: float, source: RuleSource) -> DecisionRule:
@@ -160,32 +153,37 @@ def _judged(conn: sqlite3.Connection) -> _Judged:
     return _Judged([score for score, _ in pairs], [complete for _, complete in pairs])
 
 
-def _due(conn: sqlite3.Connection) -> bool:
-    rule = settings.rule(conn)
-    if rule.source == "chosen":
-        return False
-    judged = _judged(conn)
-    if rule.source == "default":
-        return not judged.lacking
-    last = int(settings.get(conn, LAST, 0))
-    return not last <= len(judged.scores) < last + EVERY or bool(judged.lacking)
+def _proposal(
+    best: float | None, judged: _Judged, population: npt.NDArray[np.float64], rule: DecisionRule
+) -> tuple[Proposal | None, str]:
+    """The best threshold as a proposal, or None with the reason why it is none."""
+    if best is None:
+        return None, ""
+    area = auroc(judged.scores, judged.complete)
+    if area.low <= 0.5:
+        interval = figure_range(area.low, area.high)
+        return None, (
+            "the scores agree with your verdicts no better than by chance"
+            f" (AUROC {figure(area.value)}, {interval})"
+        )
+    new = _rule(best, "calibrated")
+    at_best = calibration.calibrate(judged.scores, judged.complete, population, best, chosen=True)
+    above = int((population >= best).sum())
+    rate = calibration.completion_rate(at_best, above, len(population), len(population))
+    if rate.corrected is None:
+        return None, rate.why
+    low, high = rate.corrected.low, rate.corrected.high
+    if high - low > WIDEST:
+        return None, f"the completion rate would be {100 * low:.0f} to {100 * high:.0f}%: too wide"
+    if (new.threshold, new.band) == (rule.threshold, rule.band):
+        return None, ""
+    return Proposal(new, _complete(population, rule), _complete(population, new)), ""
 
 
-def _recalibrate(conn: sqlite3.Connection) -> DecisionRule | None:
-    """Calibrates and stores the rule unless a person pinned it; returns it if it changed, else None."""
-    rule = settings.rule(conn)
-    judged = _judged(conn)
-    new = DecisionRule()
-    if not judged.lacking:
-        _, values = verdicts.scored_values(conn)
-        best = calibration.calibrate(judged.scores, judged.complete, values).best
-        if best is not None:
-            new = _rule(best, "calibrated")
-    settings.put(conn, LAST, len(judged.scores))
-    if new == rule:
-        return None
-    settings.put_rule(conn, new)
-    return new
+def _complete(population: npt.NDArray[np.float64], rule: DecisionRule) -> float:
+    """The share of scores that a rule calls complete."""
+    decided = np.abs(population - rule.threshold) >= rule.band
+    return float((decided & (population >= rule.threshold)).mean())
 
 
 def _member(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -33,7 +33,7 @@ class TestScreen:
             shown = text(pilot)
             for words in ("42 complete", "18 incomplete", "they reach 100% of the scores"):
                 assert words in shown
-            assert "from your verdicts" in shown
+            assert "verdicts propose" in shown
             for name in ("recall", "precision", "specificity"):
                 line = next(line for line in lines(pilot) if name in line)
                 assert "% (" in line
@@ -73,7 +73,7 @@ class TestScreen:
             assert "No conversation has been scored." in text(pilot)
 
     async def test_pin_and_free(self) -> None:
-        """`p` pins a threshold, after which the verdicts' own is told beside it; `p` again frees it."""
+        """`p` pins a threshold, after which the verdicts still propose theirs; `p` again frees it."""
         support = judged(60)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K", "p", *"0.6", "enter")
@@ -84,11 +84,41 @@ class TestScreen:
                 0.6,
                 "chosen",
             )
-            assert ".60 in force, pinned · verdicts say ." in text(pilot)
+            assert ".60 in force, pinned" in text(pilot)
+            assert "verdicts propose ." in text(pilot)
 
             await press(pilot, "p")
+            assert support.conversations.rule().source == "default"
+            assert ".50 in force, the default" in text(pilot)
+
+    async def test_a_proposal_is_taken_over_by_a_key(self) -> None:
+        """Verdicts change nothing; `a` takes the threshold over that they propose, whose effect was told before."""
+        support = judged(60)
+        before = support.conversations.counts()
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, "K")
+            assert support.conversations.rule().source == "default"
+            line = next(line for line in lines(pilot) if "verdicts propose" in line)
+            await press(pilot, "a")
+            after = support.conversations.counts()
             assert support.conversations.rule().source == "calibrated"
+            shares = [round(100 * found.complete / found.scored) for found in (before, after)]
+            assert f"{shares[0]}% → {shares[1]}% complete" in line
+            assert shares[0] < shares[1]
             assert "from your verdicts" in text(pilot)
+            assert "verdicts propose" not in text(pilot)
+
+    async def test_verdicts_at_chance_propose_nothing(self) -> None:
+        """Verdicts at chance leave the threshold as it is: the reason stands there, and `a` says it too."""
+        support = judged(0)
+        for number in range(1, 51):
+            support.triage.give(number, Verdict.COMPLETE if number % 2 else Verdict.INCOMPLETE)
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, "K")
+            assert "no better than by chance" in text(pilot)
+            await press(pilot, "a")
+            assert "Your verdicts propose no other threshold" in text(pilot)
+            assert support.conversations.rule().source == "default"
 
     async def test_a_pin_that_is_no_share(self) -> None:
         """What is no number from 0 to 1 is refused with the reason."""
@@ -96,7 +126,7 @@ class TestScreen:
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K", "p", *"2", "enter")
             assert "A threshold is a number from 0 to 1." in text(pilot)
-            assert support.conversations.rule().source == "calibrated"
+            assert support.conversations.rule().source == "default"
 
     async def test_back(self) -> None:
         """Escape goes back to the conversation in front."""

@@ -55,75 +55,90 @@ def judge(project: Project, count: int) -> None:
 
 
 class TestRule:
-    def test_forty_verdicts_move_the_threshold(self, project: Project) -> None:
-        """With the fortieth verdict the threshold is between complete and incomplete ones, and states follow at
-        once.
-        """
+    def test_verdicts_propose_a_threshold_and_change_nothing(self, project: Project) -> None:
+        """With the fortieth verdict a threshold between complete and incomplete ones is proposed, with the share of
+        complete ones by both rules; the rule in force changes only when the proposal is taken over."""
         told: list[str] = []
         calibration = CalibrationService(project, lambda: told.append("rule"))
         judge(project, 39)
-        assert calibration.refresh() is None
+        assert calibration.report().proposal is None
         judge(project, 1)
-        rule = calibration.refresh()
-        assert rule is not None
-        assert rule.source == "calibrated"
-        assert rule.threshold == pytest.approx(0.3, abs=0.04)
+        proposal = calibration.report().proposal
+        assert proposal is not None
+        assert proposal.rule.threshold == pytest.approx(0.3, abs=0.04)
+        assert ConversationStore(project).rule() == DecisionRule()
+        counts = ConversationStore(project).counts()
+        assert proposal.now == counts.complete / counts.scored
+        assert told == []
+
+        assert calibration.use(proposal.rule) == proposal.rule
         assert told == ["rule"]
-        assert ConversationStore(project).rule() == rule
-        assert calibration.refresh() is None
+        assert ConversationStore(project).rule() == proposal.rule
+        assert proposal.rule.source == "calibrated"
+        counts = ConversationStore(project).counts()
+        assert proposal.then == counts.complete / counts.scored
+        assert calibration.report().proposal is None
 
-    def test_every_ten_verdicts(self, project: Project) -> None:
-        """A calibrated threshold changes after every tenth verdict only."""
+    @pytest.mark.parametrize("seed", range(5))
+    def test_verdicts_at_chance_propose_nothing(self, project: Project, seed: int) -> None:
+        """Verdicts that have nothing to do with the scores propose no threshold, and the reason is told."""
+        triage, coin = TriageStore(project), random.Random(seed)
+        for item in triage.queue("sample").items[:45]:
+            triage.give(item.conversation_id, coin.choice([Verdict.COMPLETE, Verdict.INCOMPLETE]))
+        report = CalibrationService(project).report()
+        assert report.proposal is None
+        assert "no better than by chance" in report.not_proposed or not report.best
+
+    def test_a_useless_interval_proposes_nothing(self, project: Project) -> None:
+        """Where most verdicts are wrong near the threshold and the corrected rate could be nearly anything, nothing is
+        proposed although the scores agree with the verdicts better than by chance."""
+        triage, coin = TriageStore(project), random.Random(2)
+        for item in triage.queue("sample").items[:60]:
+            number = item.conversation_id
+            sure = coin.random() < 0.4
+            other = coin.choice([Verdict.COMPLETE, Verdict.INCOMPLETE])
+            triage.give(number, truth(number) if sure else other)
+        report = CalibrationService(project).report()
+        assert report.proposal is None
+        assert "too wide" in report.not_proposed
+
+    def test_a_calibrated_rule_is_kept(self, project: Project) -> None:
+        """A threshold that verdicts gave stays when an undo leaves too few of them, and its figures are its own."""
         calibration = CalibrationService(project)
         judge(project, 40)
-        first = calibration.refresh()
-        assert first is not None
-        wrong = [n for n in range(1, COUNT + 1) if 0.3 <= score(n) < 0.7]
-        triage = TriageStore(project)
-        waiting = {item.conversation_id for item in triage.queue("sample").items}
-        wrong = [n for n in wrong if n in waiting]
-        for n in wrong[:9]:
-            triage.give(n, Verdict.INCOMPLETE)
-        assert calibration.refresh() is None
-        for n in wrong[9:30]:
-            triage.give(n, Verdict.INCOMPLETE)
-        moved = calibration.refresh()
-        assert moved is not None
-        assert moved.threshold > first.threshold
-
-    def test_undo_goes_back_to_the_default(self, project: Project) -> None:
-        """When an undo leaves too few verdicts, the default rule is in force again; a redo calibrates again."""
-        calibration = CalibrationService(project)
-        judge(project, 40)
-        rule = calibration.refresh()
+        proposal = calibration.report().proposal
+        assert proposal is not None
+        calibration.use(proposal.rule)
         TriageStore(project).undo()
-        assert calibration.refresh() == DecisionRule()
+        report = calibration.report()
+        assert report.rule == proposal.rule
+        assert not report.enough
         TriageStore(project).redo()
-        assert calibration.refresh() == rule
+        accuracy = calibration.report().accuracy
+        assert accuracy is not None
+        assert accuracy.threshold == proposal.rule.threshold
 
     def test_a_pin_holds(self, project: Project) -> None:
-        """A pinned threshold does not follow the verdicts, and the figures are computed at it; after unpinning it
-        follows them again.
-        """
+        """The figures of a pinned threshold are computed at it, and another is proposed; unpinned, the default is in
+        force again."""
         calibration = CalibrationService(project)
         assert calibration.pin(0.75) == DecisionRule(0.75, 0.1, "chosen")
         judge(project, 60)
-        assert calibration.refresh() is None
         report = calibration.report()
         assert report.accuracy is not None
         assert report.accuracy.threshold == 0.75
         assert report.best == pytest.approx(0.3, abs=0.04)
-        assert calibration.pin(None).source == "calibrated"
+        assert report.proposal is not None
+        assert calibration.pin(None) == DecisionRule()
 
     def test_a_band_leaves_room_on_both_sides(self, project: Project) -> None:
         """Near 0 or 1 the borderline band shrinks, so that each state remains possible."""
         assert CalibrationService(project).pin(0.04).band == pytest.approx(0.02)
 
     def test_read_only(self, project: Project) -> None:
-        """A read-only project keeps its rule."""
+        """A read-only project has its report too."""
         judge(project, 40)
         with Project.open(project.path, read_only=True) as reader:
-            assert CalibrationService(reader).refresh() is None
             assert CalibrationService(reader).report().enough
 
 
@@ -177,7 +192,8 @@ class TestReport:
 
 class TestCommand:
     def test_json_and_apply(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-        """The command prints the figures as JSON; --apply puts the threshold in force, in place of a pinned one too."""
+        """The command prints the figures as JSON and what a proposed threshold would do; --apply puts it in force, in
+        place of a pinned one too."""
         judge(project, 50)
         path = project.path
         CalibrationService(project).pin(0.9)
@@ -186,6 +202,9 @@ class TestCommand:
         found = json.loads(capsys.readouterr().out)
         assert found["rule"]["source"] == "chosen"
         assert found["best"] == pytest.approx(0.3, abs=0.04)
+        now, then = found["proposal"]["now"], found["proposal"]["then"]
+        assert main(["calibrate", path]) == 0
+        assert f"{now:.0%} -> {then:.0%} complete; --apply" in capsys.readouterr().out
         assert main(["calibrate", path, "--apply", "--filter", "messages<3"]) == 0
         out = capsys.readouterr().out
         assert "in force (calibrated)" in out
@@ -205,7 +224,7 @@ class TestCommand:
 
 
 def test_listeners_hear_of_verdicts_and_of_the_rule(project: Project) -> None:
-    """A verdict, and the rule that follows from the fortieth, are events of the workspace."""
+    """A verdict, and a rule that is taken over, are events of the workspace."""
     judge(project, 39)
     path = Path(project.path)
     project.close()
@@ -215,5 +234,7 @@ def test_listeners_hear_of_verdicts_and_of_the_rule(project: Project) -> None:
         services = workspace.services()
         item = random.Random(1).choice(services.triage.queue("sample").items)
         services.triage.give(item.conversation_id, truth(item.conversation_id))
-        services.calibration.refresh()
+        proposal = services.calibration.report().proposal
+        assert proposal is not None
+        services.calibration.use(proposal.rule)
     assert heard == [DataChanged(frozenset({"verdict"})), DataChanged(frozenset({"rule"}))]
