@@ -34,7 +34,10 @@ MAIN_PATH = """\
 Conversation Workbench: what users wanted, whether they got it, and how sure the model was.
 
   workbench demo                            build a sample project and look at it
-  workbench import mine.wb logs.jsonl       read your own conversations into a project
+  workbench open logs.jsonl                 read, score and group your own conversations, then look at them
+
+The same step by step:
+  workbench import mine.wb logs.jsonl       read conversations into a project
   workbench run complete mine.wb            score whether each user got what they wanted
   workbench run cluster mine.wb             group conversations by what users wanted
   workbench mine.wb                         look at the project in the terminal
@@ -97,7 +100,7 @@ GROUPS = {
 }
 
 COMMANDS = (
-    Command("open", "open a project in the terminal (also: workbench PROJECT)", "opening:open_project"),
+    Command("open", "open a project, or read, score and group log files (also: workbench PATH)", "opening:open_project"),
     Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score completeness", "scoring:run_complete"),

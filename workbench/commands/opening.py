@@ -1,4 +1,4 @@
-"""`workbench open`, which may be left out before a project: the terminal screens."""
+"""`workbench open`, which may be left out before a project: the terminal screens, of a project or of log files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.text import display_safe
+from workbench.commands import first_look
 from workbench.exits import DONE
 
 THEMES = ("dark", "light", "high-contrast", "ansi")
@@ -17,7 +18,21 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
 
 def open_project_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `open_project`."""
-    parser.add_argument("project", nargs="?", help="project file (default: asks which)")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a project, or log files and folders to read into one (default: asks which project)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PROJECT",
+        help="with log files: the project to make or add to (default: named after the first file, here)",
+    )
+    parser.add_argument(
+        "--headless", action="store_true", help="with log files: print the result, open no screens"
+    )
     parser.add_argument("--create", action="store_true", help="make the project if it is not there")
     parser.add_argument("--read-only", action="store_true", help="look without changing anything")
     parser.add_argument("--theme", choices=THEMES, help="colours (default: the last ones used)")
@@ -26,13 +41,29 @@ def open_project_options(parser: argparse.ArgumentParser) -> None:
 def open_project(arguments: argparse.Namespace) -> int:
     """Opens a project and shows it until the person quits.
 
-    A project that is not there is made with `--create`, or after a yes on the terminal.
+    Log files are imported, scored and clustered first. A project that is not there is made with `--create`, or after a
+    yes on the terminal.
 
     Raises:
-        UsageError: There is no such project, and none is to be made.
-        WorkbenchError: The project cannot be opened, or an error ended the screens.
+        UsageError: There is no such project, and none is to be made; or an option does not fit the paths.
+        WorkbenchError: The project cannot be opened, a file cannot be read, or an error ended the screens.
+        Cancelled: Reading log files was cancelled from the keyboard; what was done is kept.
     """
-    path = None if arguments.project is None else Path(arguments.project)
+    paths = [Path(path) for path in arguments.paths]
+    code = DONE
+    path: Path | None = None
+    if paths and first_look.are_logs(paths):
+        made = Path(arguments.output or first_look.project_for(paths))
+        code = first_look.first_look(paths, made, as_json=arguments.json)
+        if arguments.headless or arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return code
+        path = made
+    elif arguments.output or arguments.headless:
+        raise UsageError(
+            "--output and --headless are for log files.", "`workbench open logs.jsonl -o mine.wb`"
+        )
+    elif paths:
+        path = paths[0]
     to_ask = not (arguments.create or arguments.read_only)
     if path is not None and not path.exists() and to_ask:
         _confirm_new(path)
@@ -42,9 +73,9 @@ def open_project(arguments: argparse.Namespace) -> int:
     if path is None:
         path = launcher.pick_project(arguments.theme)
         if path is None:
-            return DONE
+            return code
     launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
-    return DONE
+    return code
 
 
 def _confirm_new(path: Path) -> None:
