@@ -100,7 +100,7 @@ GROUPS = {
 }
 
 COMMANDS = (
-    Command("open", "open a project, or read, score and group log files (also: workbench PATH)", "opening:open_project"),
+    Command("open", "open a project, or read, score and group logs (also: workbench PATH)", "opening:open_project"),
     Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score completeness", "scoring:run_complete"),
