@@ -10,6 +10,7 @@ from engine.records.runs import Estimate, RunRow
 from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.runs import ScoringRuns
+from engine.services.scoring.sets import name_of
 from engine.stages.importing import ImportStage
 from engine.store import runs, scores
 from engine.store.project import Project
@@ -26,6 +27,12 @@ class JobService:
         with self._project.reading() as conn:
             config = scores.config_in_force(conn)
         return self._scoring.mode_for(ScoringRequest()) if config is None else config.mode
+
+    def scores_in_force(self) -> str | None:
+        """Quick. Mode, model and adapter of the scores that are shown; None before any."""
+        with self._project.reading() as conn:
+            config = scores.config_in_force(conn)
+        return None if config is None else name_of(config)
 
     def estimate_scoring(self, mode: Mode) -> Estimate:
         """Cost of scoring what the mode has not scored yet. May count tokens, so it takes its time."""

@@ -11,8 +11,9 @@ from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
 from engine.records.conversations import Counts
 from engine.records.goals import ClusteringRow, GoalGroup
-from engine.records.scores import DecisionRule, Histogram
+from engine.records.scores import DecisionRule, Histogram, ScoreSet
 from engine.records.triage import Verdict
+from engine.services.scoring.sets import in_force, name_of, reliability
 from engine.services.services import Services
 from engine.text import one_line
 from screens.overview.histogram import BINS
@@ -36,6 +37,7 @@ class Overview:
     dates: tuple[str, str] | None
     histogram: Histogram
     rule: DecisionRule
+    sets: list[ScoreSet]
 
 
 def load_overview(services: Services) -> Overview:
@@ -51,6 +53,7 @@ def load_overview(services: Services) -> Overview:
         dates=conversations.dates(),
         histogram=conversations.histogram(None, BINS),
         rule=conversations.rule(),
+        sets=services.score_sets.all(),
     )
 
 
@@ -208,6 +211,44 @@ def rate_content(found: Overview) -> Content:
             (f" {look.word}", "$tone-muted"),
         ]
     return Content.assemble(*parts)
+
+
+def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
+    """Mode, model and adapter of the scores in force and how far they can be relied on; `brief` in one line."""
+    now = in_force(sets)
+    if now is None:
+        return Content("")
+    found = reliability(now, sets)
+    name = (name_of(now), "bold")
+    if brief:
+        tone = "$tone-borderline" if found.doubt or found.remedy else "$tone-muted"
+        said = "scores mean little" if found.doubt else found.test.partition(";")[0]
+        return Content.assemble(name, (f" · {said}", tone))
+    others = len(sets) - 1
+    parts: list[Piece] = [name]
+    if others:
+        parts += [("  S", "bold $tone-accent"), (f" chooses; {others} more", "$tone-muted")]
+    parts.append((f"\n{found.test}", "$tone-muted"))
+    if found.doubt:
+        parts.append((f"\n{found.doubt}", "$tone-borderline"))
+    if found.remedy:
+        parts.append((f"\nwhat would help: {found.remedy}", "$tone-borderline"))
+    return Content.assemble(*parts)
+
+
+def set_choices(sets: list[ScoreSet]) -> list[tuple[str, Content]]:
+    """The sets of scores to choose from: config hash, and name, size and test in two lines."""
+    return [
+        (
+            one.config_hash,
+            Content.assemble(
+                (f"{one.number}  {name_of(one)}", "bold"),
+                (f"  {number_format.counted(one.scored, 'conversation')}", "$tone-muted"),
+                (f"\n   {reliability(one, sets).test}", "$tone-muted"),
+            ),
+        )
+        for one in sets
+    ]
 
 
 def corrected_content(report: CalibrationReport | None) -> Content:

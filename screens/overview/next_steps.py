@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine import number_format
-from engine.records.calibration import MIN_VERDICTS
+from engine.records.calibration import MIN_VERDICTS, Proposal
 from engine.records.conversations import Counts
 from engine.records.runs import Estimate, RunRow
+from engine.records.scores import ScoreSet
 from engine.records.triage import Verdict
 from engine.text import one_line
 from screens.widgets.stage_names import stage_name, work_of
 
-Kind = Literal["import", "resume", "score", "triage", "calibrate", "merge", "cluster", "wait"]
+Kind = Literal[
+    "import", "resume", "score", "choose", "triage", "calibrate", "merge", "cluster", "wait"
+]
 
 SECONDS_A_VERDICT = 20.0
 """Seconds that a verdict takes, until the person's own pace is known."""
@@ -52,6 +55,8 @@ class ProjectProgress:
         per_hour: Verdicts an hour, None when the pace is not known.
         half_width: Half of the 95% interval of the corrected rate, in [0, 1]; None without one.
         calibrated: The rule in force comes from verdicts, or from the person.
+        proposal: The threshold that the verdicts propose; None without one.
+        better: A tested set of scores beside one in force that is not tested, or means little; None without one.
         clustered: Whether there are goals; None while that is not known.
         proposals: Merge proposals that wait for a decision.
     """
@@ -64,6 +69,8 @@ class ProjectProgress:
     per_hour: float | None = None
     half_width: float | None = None
     calibrated: bool = False
+    proposal: Proposal | None = None
+    better: ScoreSet | None = None
     clustered: bool | None = None
     proposals: int = 0
 
@@ -77,6 +84,9 @@ def next_steps(now: ProjectProgress) -> list[Step]:
         return [*steps, Step("import", "Import conversations: a file or a folder")]
     if "scoring" not in resumed and (score := _score(now)) is not None:
         steps.append(score)
+    if now.better is not None:
+        title = f"Choose the scores of set {now.better.number}, which are tested"
+        steps.append(Step("choose", title))
     if now.proposals:
         steps.append(_merge_step(now.proposals))
     if counts.scored:
@@ -167,6 +177,9 @@ def _verdict_steps(now: ProjectProgress) -> list[Step]:
                 "about " + number_format.duration(more * seconds),
             )
         )
-    if decided >= MIN_VERDICTS and not now.calibrated:
-        steps.append(Step("calibrate", "Calibrate the threshold on your verdicts"))
+    found = now.proposal
+    if found is not None and not now.calibrated:
+        at = number_format.probability(found.rule.threshold)
+        title = f"Take over the threshold {at} from your verdicts"
+        steps.append(Step("calibrate", title, f"{found.now:.0%} → {found.then:.0%} complete"))
     return steps

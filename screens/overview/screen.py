@@ -19,7 +19,8 @@ from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobStarted
 from engine.records.calibration import CalibrationReport
 from engine.records.runs import Estimate
-from engine.records.scores import Mode
+from engine.records.scores import Mode, ScoreSet
+from engine.services.scoring.sets import in_force, reliability
 from engine.services.services import Services
 from screens.overview.facts import (
     GoalsOverview,
@@ -33,10 +34,13 @@ from screens.overview.facts import (
     parts_content,
     project_content,
     rate_content,
+    set_choices,
+    set_content,
     verdicts_content,
 )
 from screens.overview.histogram import Histogram
 from screens.overview.next_steps import ProjectProgress, Step, next_steps
+from screens.shell.dialogs import ChoiceDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.choices import Choices
 from screens.widgets.engine_feed import EngineFeed
@@ -80,6 +84,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         Binding(
             "r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"
         ),
+        Binding("S", "choose_scores", "Scores", tooltip="Choose which set of scores is in force"),
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
         Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
         Binding("q", "app.quit", "Quit", tooltip="Quit; jobs go on where they were next time"),
@@ -113,6 +118,7 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static("reading …", id="project-text")
             with Card("Did they get it?", id="rate"):
                 yield Static(id="rate-text")
+                yield Static(id="set-text")
                 yield Static(id="corrected-text")
                 yield Histogram(id="histogram")
             with Card("Your verdicts", id="verdicts"):
@@ -138,6 +144,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _show(self, found: Overview) -> None:
         self._found = found
         self._show_project()
+        self._show_set()
         self.query_one("#rate-text", Static).update(rate_content(found))
         self.query_one(Histogram).show(found.histogram.bins, found.rule)
         self.query_one(Histogram).display = bool(found.counts.scored)
@@ -151,7 +158,12 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _load_report(self, found: Overview) -> None:
         """Reads the corrected rate again if verdicts, scores or the rule changed since it was read."""
-        asked = (tuple(sorted(found.tally.items())), found.counts.scored, found.rule)
+        asked = (
+            tuple(sorted(found.tally.items())),
+            found.counts.scored,
+            found.rule,
+            in_force(found.sets),
+        )
         if asked == self._reported_for:
             return
         self._reported_for = asked
@@ -195,9 +207,16 @@ class OverviewScreen(WorkbenchScreen[None]):
             content = project_content(self._found, narrow_card=not self.has_class("-narrow"))
             self.query_one("#project-text", Static).update(content)
 
+    def _show_set(self) -> None:
+        if self._found is not None:
+            line = self.query_one("#set-text", Static)
+            line.update(set_content(self._found.sets, brief=self.has_class("-narrow")))
+            line.display = bool(self._found.sets)
+
     def on_resize(self) -> None:
         """More room may show more."""
         self.call_after_refresh(self._show_project)
+        self.call_after_refresh(self._show_set)
         if self._found is not None and not self._parted:
             self.call_after_refresh(self._load_parts)
 
@@ -256,6 +275,8 @@ class OverviewScreen(WorkbenchScreen[None]):
                 per_hour=self._pace.per_hour,
                 half_width=_half_width(self._report),
                 calibrated=found.rule.source != "default",
+                proposal=None if self._report is None else self._report.proposal,
+                better=_better(found),
                 clustered=None if self._goals is None else self._goals.shown is not None,
                 proposals=0 if self._goals is None else self._goals.proposals,
             )
@@ -282,10 +303,34 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.resume(step.run, self._mode)
         elif step.kind == "triage":
             self.app.switch_mode("triage")
+        elif step.kind == "choose":
+            self.action_choose_scores()
         elif step.kind == "calibrate":
             self.action_calibration()
         elif step.kind in ("merge", "cluster"):
             self.app.switch_mode("desk" if step.kind == "merge" else "goals")
+
+    def action_choose_scores(self) -> None:
+        """Asks which set of scores is to be in force; choosing the other one goes back."""
+        if self._found is None or not self.may_write():
+            return
+        sets = self._found.sets
+        now = in_force(sets)
+        if not sets:
+            self.notify("No scores yet; r scores.", markup=False)
+            return
+
+        def chosen(key: str | None) -> None:
+            if key is not None and (now is None or key != now.config_hash):
+                self.in_background(
+                    lambda: self.services.score_sets.use(key),
+                    lambda _: self.refresh_data(),
+                    group="choose",
+                )
+
+        title = "Scores in force; no run, and choosing again goes back"
+        choices, key = set_choices(sets), None if now is None else now.config_hash
+        self.app.push_screen(ChoiceDialog(title, choices, key), chosen)
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""
@@ -310,6 +355,11 @@ class OverviewScreen(WorkbenchScreen[None]):
 def _half_width(report: CalibrationReport | None) -> float | None:
     rate = report.rate.corrected if report is not None else None
     return (rate.high - rate.low) / 2 if rate is not None else None
+
+
+def _better(found: Overview) -> ScoreSet | None:
+    now = in_force(found.sets)
+    return None if now is None else reliability(now, found.sets).better
 
 
 def _step_content(step: Step) -> Content:

@@ -22,7 +22,7 @@ from screens.widgets.background import background
 
 MODES: tuple[tuple[Mode, str, str], ...] = (
     ("probe", "probe", "learns the ends of your own logs; each is scored unseen"),
-    ("base", "base", "an instruct model, asked at each boundary what remains"),
+    ("base", "base", "a model asked what remains; near chance on unseen logs"),
     ("tuned", "tuned", "with a completion adapter: the end tag's own probability"),
     ("judge", "judge", "a yes/no question; the baseline to compare with"),
 )
@@ -51,6 +51,9 @@ class RunDialog(Dialog[Mode | None]):
                 markup=False,
             )
             yield Static(id="estimate")
+            now = self._jobs.scores_in_force()
+            if now is not None:
+                yield Static(_stays_content(now))
             yield Static(hint_line(("enter", "starts the run"), ("escape", "cancels")))
 
     def on_mount(self) -> None:
@@ -85,7 +88,7 @@ class RunDialog(Dialog[Mode | None]):
 def estimate_content(estimate: Estimate) -> Content:
     """An estimate in words."""
     if estimate.items == 0:
-        return Content("Everything has been scored in this mode; there is nothing to do.")
+        return Content("Everything has been scored in this mode; S on the overview shows it.")
     facts = [number_format.counted(estimate.items, "conversation")]
     if estimate.tokens is not None:
         facts.append(f"{number_format.amount(estimate.tokens)} tokens")
@@ -95,7 +98,24 @@ def estimate_content(estimate: Estimate) -> Content:
         facts.append("time unknown until the first batch")
     if estimate.tokens_per_second is not None:
         facts.append(f"{number_format.amount(estimate.tokens_per_second)} tokens/s")
-    return Content.assemble(" · ".join(facts), "\nwith ", (one_line(estimate.model), "bold"))
+    adapter = Content("")
+    if estimate.adapter:
+        adapter = Content.assemble(" and the adapter ", (one_line(estimate.adapter), "bold"))
+    return Content.assemble(
+        " · ".join(facts), "\nwith ", (one_line(estimate.model), "bold"), adapter
+    )
+
+
+def _stays_content(now: str) -> Content:
+    """That scores of another mode do not replace those in force."""
+    return Content.assemble(
+        ("in force: ", "$tone-muted"),
+        now,
+        (
+            "\nscores of another mode are stored beside them; S on the overview chooses",
+            "$tone-muted",
+        ),
+    )
 
 
 def refusal_content(error: WorkbenchError) -> Content:

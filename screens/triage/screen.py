@@ -60,7 +60,13 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("O", "order", "Order", tooltip="Choose the order of the queue", show=False),
         Binding("f", "filter", "Filter", tooltip="Judge only what a filter matches", show=False),
         Binding("b", "blind", "Blind", tooltip="Judge ten again, blind, or end that", show=False),
-        Binding("K", "calibration", "Calibration", tooltip="What the verdicts say of the scores"),
+        Binding(
+            "K",
+            "calibration",
+            "Calibration",
+            tooltip="What the verdicts say of the scores",
+            show=False,
+        ),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
     ]
 

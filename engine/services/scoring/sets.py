@@ -10,6 +10,7 @@ from engine.number_format import counted, figure, figure_range
 from engine.records.scores import ScoreSet
 from engine.store import scores, settings
 from engine.store.project import Project
+from engine.store.scores import ScoreConfig
 from engine.text import one_line
 
 
@@ -44,7 +45,7 @@ def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
     return next((one for one in sets if one.in_force), None)
 
 
-def name_of(one: ScoreSet) -> str:
+def name_of(one: ScoreSet | ScoreConfig) -> str:
     """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`."""
     parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
     return " · ".join(one_line(part, 40) for part in parts)
@@ -58,11 +59,13 @@ class Reliability:
         test: Result of its test on these conversations, or that there is none.
         doubt: Why the scores mean little; empty where the test shows nothing of the kind, or there is no test.
         remedy: What would help; empty where nothing is wrong.
+        better: Another set, whose test shows nothing of the kind; None where there is none, or nothing is wrong.
     """
 
     test: str
     doubt: str = ""
     remedy: str = ""
+    better: ScoreSet | None = None
 
 
 def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
@@ -76,7 +79,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
             remedy = "import conversations that could end in two places"
         else:
             remedy = "`run complete --mode probe` makes scores that are tested"
-        return Reliability("not tested on these conversations", remedy=remedy)
+        return Reliability("not tested on these conversations", remedy=remedy, better=best)
     test, area = one.test, one.test.auroc
     words = (
         f"whole against cut {figure(area.value)} ({figure_range(area.low, area.high)}),"
@@ -89,7 +92,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
     if best is not None:
         remedy = f"set {best.number} does better: {name_of(best)}"
-    return Reliability(words, doubt, remedy)
+    return Reliability(words, doubt, remedy, best)
 
 
 def _doubt(one: ScoreSet) -> str:

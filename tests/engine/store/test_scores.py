@@ -102,6 +102,49 @@ class TestScores:
         assert settings.score_config(conn) == "two"
         assert set(scores.current(conn, [1, 2, 3])) == {3}
 
+    def test_another_kind_of_scores_stays_beside(self, project: Project) -> None:
+        """Only the first set, and a refreshed set of the same kind with as many scores, come into force by
+        themselves; a set of another mode, model or adapter does not."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
+        run_id = _run(project)
+
+        def score(config: ScoreConfig, ids: list[int]) -> str | None:
+            def work(conn: sqlite3.Connection) -> None:
+                scores.register(conn, config)
+                entries = [ScoreEntry(n, (BoundaryEntry(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
+                scores.add(conn, config.config_hash, run_id, entries)
+                scores.put_in_force_unless_another_is(conn, config.config_hash)
+
+            project.write(work)
+            with project.reading() as conn:
+                return settings.score_config(conn)
+
+        assert score(ScoreConfig("a", "tuned", "m", "x"), [1, 2]) == "a"
+        assert score(ScoreConfig("b", "base", "m"), [1, 2, 3]) == "a"
+        assert score(ScoreConfig("c", "tuned", "m", "y"), [1, 2, 3]) == "a"
+        assert score(ScoreConfig("d", "tuned", "other", "x"), [1, 2, 3]) == "a"
+        assert score(ScoreConfig("e", "tuned", "m", "x"), [1]) == "a"
+        assert score(ScoreConfig("f", "tuned", "m (bf16)", "x"), [1, 2, 3]) == "f"
+        found = scores.sets(project.reader())
+        assert [one.config_hash for one in found if one.in_force] == ["f"]
+        assert sorted(one.scored for one in found) == [1, 2, 3, 3, 3, 3]
+
+    def test_each_set_has_its_own_rule(self, project: Project) -> None:
+        """A switch takes the decision rule of the set along, and switching back restores the other one."""
+        fill(project, [talk("a", "hi")])
+        give_scores(project, {1: 0.7}, "one")
+        pinned = DecisionRule(0.9, 0.05, "chosen")
+        project.write(lambda conn: settings.put_rule(conn, pinned))
+        give_scores(project, {1: 0.2}, "two", make_current=False)
+        project.write(lambda conn: settings.switch_score_config(conn, "two"))
+        with project.reading() as conn:
+            assert settings.rule(conn) == DecisionRule()
+            assert settings.rule(conn, "one") == pinned
+        project.write(lambda conn: settings.switch_score_config(conn, "one"))
+        with project.reading() as conn:
+            assert settings.rule(conn) == pinned
+            assert settings.rule(conn, "two") == DecisionRule()
+
     def test_a_changed_rule_changes_states_at_once(self, project: Project) -> None:
         """States are derived when read, so the rule can be changed without scoring again."""
         fill(project, [talk("a", "hi")])

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from engine.records.calibration import Proposal
 from engine.records.conversations import Counts
 from engine.records.runs import Estimate, RunRow
+from engine.records.scores import DecisionRule, ScoreSet
 from engine.records.triage import Verdict
 from screens.overview.next_steps import (
     ProjectProgress,
@@ -76,13 +78,23 @@ class TestWhatIsOffered:
         nothing = Estimate(0, 0, None, 0.0, "model")
         assert "score" not in kinds(ProjectProgress(SCORED, {}, to_score=nothing))
 
-    def test_calibration_once_there_are_enough_verdicts(self) -> None:
-        """Forty verdicts on complete or incomplete allow a calibration; unsure ones do not count."""
-        few = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 19, Verdict.UNSURE: 9}
-        enough = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 20}
-        assert "calibrate" not in kinds(ProjectProgress(SCORED, few))
-        assert "calibrate" in kinds(ProjectProgress(SCORED, enough))
-        assert "calibrate" not in kinds(ProjectProgress(SCORED, enough, calibrated=True))
+    def test_a_proposed_threshold_is_offered_with_its_effect(self) -> None:
+        """A threshold that the verdicts propose is a step that says what it would do to the rate, unless the rule is
+        calibrated or pinned already."""
+        tally = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 20}
+        proposal = Proposal(DecisionRule(0.62, 0.1, "calibrated"), 0.75, 0.62)
+        assert "calibrate" not in kinds(ProjectProgress(SCORED, tally))
+        now = ProjectProgress(SCORED, tally, proposal=proposal)
+        (step,) = [step for step in next_steps(now) if step.kind == "calibrate"]
+        assert step.title == "Take over the threshold .62 from your verdicts"
+        assert step.time == "75% → 62% complete"
+        assert "calibrate" not in kinds(replace(now, calibrated=True))
+
+    def test_a_better_set_is_offered(self) -> None:
+        """A tested set beside one that is not is offered by its number."""
+        better = ScoreSet(2, "f", "probe", "m", None, 900, None, in_force=False)
+        steps = next_steps(ProjectProgress(SCORED, {}, better=better))
+        assert "Choose the scores of set 2, which are tested" in [step.title for step in steps]
 
 
 class TestHowLong:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,12 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, JobEnded, JobProgress
+from engine.records.interval import Interval
 from engine.records.runs import RunRow
+from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
+from engine.store import runs, scores
+from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from screens.conversations.screen import ConversationsScreen
 from screens.overview.facts import Overview, load_overview, project_content, rate_content
 from screens.overview.histogram import column_heights
@@ -226,6 +231,86 @@ class TestLive:
             await press(pilot, "escape")
             support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: "● 16 complete" in text(pilot))
+
+
+def with_probe(support: ScreenProject, auroc: Interval, position: float = 0.6) -> None:
+    """Stores the scores of a probe beside those of the project, with this result of its test."""
+
+    def work(conn: sqlite3.Connection) -> None:
+        run = runs.create(
+            conn, stage="fit", config_hash="f1", params={}, fingerprints={}, code_version="t"
+        )
+        test = EndingTest(36, auroc, 0.9, 0.84, position, None, 0)
+        scores.register(conn, ScoreConfig("f1", "probe", "smollm2-135m (bf16)", test=test))
+        entries = [
+            ScoreEntry(key, (BoundaryEntry(1, 2, 1, 0.9, 0.1),), None, 10) for key in range(1, 37)
+        ]
+        scores.add(conn, "f1", run, entries)
+        scores.put_in_force_unless_another_is(conn, "f1")
+
+    support.file.write(work)
+
+
+class TestSets:
+    async def test_the_set_in_force_is_named(self) -> None:
+        """The card names mode and model of the scores that are shown, says that they are not tested and what would
+        help; on the smallest terminal in one line."""
+        for size in ((80, 24), (120, 36), (200, 60)):
+            async with opened(project(), size=size, mode="1") as pilot:
+                shown = text(pilot)
+                assert "base · SmolLM2-135M-Instruct" in shown
+                assert "not tested on these conversations" in shown
+                assert ("`run complete --mode probe`" in shown) is (size[0] > 80)
+
+    async def test_another_set_is_chosen_and_gone_back_to(self) -> None:
+        """A set stored beside changes nothing; `S` chooses it with its own threshold, `S` again goes back."""
+        support = project()
+        support.calibration.pin(0.7)
+        with_probe(support, Interval(0.98, 0.96, 0.99))
+        async with opened(support, size=(120, 36), mode="1") as pilot:
+            await until(pilot, lambda: "1 more" in text(pilot))
+            assert "▲ .70" in text(pilot)
+            assert "Choose the scores of set 2, which are tested" in text(pilot)
+            await press(pilot, "S", "down", "enter")
+            await until(pilot, lambda: "probe · smollm2-135m (bf16)" in text(pilot))
+            shown = " ".join(text(pilot).split())
+            assert "whole against cut .98 (.96 to .99), 36 conversations" in shown
+            assert "100% ± " in shown
+            assert "▲ .50" in shown
+            await press(pilot, "S", "up", "enter")
+            await until(pilot, lambda: "base · SmolLM2-135M-Instruct" in text(pilot))
+            assert "▲ .70" in text(pilot)
+        assert support.jobs.started == []
+
+    @pytest.mark.parametrize(
+        ("auroc", "position", "words"),
+        [
+            (Interval(0.55, 0.41, 0.66), 0.5, "not told apart better than by chance"),
+            (Interval(0.9, 0.86, 0.94), 0.95, "position alone tells whole from cut as well"),
+        ],
+    )
+    async def test_scores_that_mean_little(
+        self, auroc: Interval, position: float, words: str
+    ) -> None:
+        """Where the test is at chance or a simple rule does as well, the card says so and what would help."""
+        support = project()
+        with_probe(support, auroc, position)
+        support.score_sets.use("f1")
+        async with opened(support, size=(200, 50), mode="1") as pilot:
+            assert "these scores mean little" in text(pilot)
+            assert words in text(pilot)
+            assert "what would help: more conversations" in text(pilot)
+        async with opened(support, size=(80, 24), mode="1") as pilot:
+            assert "scores mean little" in text(pilot)
+
+    async def test_the_run_dialog_says_what_stays(self) -> None:
+        """Before a run the dialog begins with the mode in force, and says that another one stores beside it."""
+        async with opened(project(), size=(80, 24), mode="1") as pilot:
+            await press(pilot, "r")
+            shown = text(pilot)
+            assert "in force: base · SmolLM2-135M-Instruct" in shown
+            assert "stored beside them" in shown
+            assert "near chance on unseen logs" in shown
 
 
 class TestCards:

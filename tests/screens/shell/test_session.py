@@ -115,6 +115,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         complete_ones = sum(verdict is Verdict.COMPLETE for verdict in given.values())
         assert f"{complete_ones} complete" in text(pilot)
         assert f"{JUDGED - complete_ones} incomplete" in text(pilot)
+        await press(pilot, "a")
         await press(pilot, "escape", "1", "q")
 
     with Project.open(path) as project, project.reading() as conn:

@@ -7,6 +7,7 @@ import pytest
 from engine.errors import ProjectError
 from engine.events import DataChanged
 from engine.filters import ListQuery, parse_filter
+from engine.records.scores import DecisionRule
 from engine.records.triage import TriageItem, TriagePage, Verdict
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
@@ -216,6 +217,13 @@ class TestQueue:
         assert queue.ids == [77, 1, 2]
         assert queue.position == 1
 
+    def test_quick_keys_are_no_pace(self) -> None:
+        """Five verdicts within a second are not told as thousands an hour."""
+        pace = Pace()
+        for nth in range(5):
+            pace.tick(nth * 0.16)
+        assert pace.per_hour is None
+
     def test_breaks_do_not_count(self) -> None:
         """A pause of more than ten minutes starts the pace anew."""
         pace = Pace()
@@ -393,10 +401,29 @@ class TestAgreement:
             assert "model agrees " in lines(pilot)[2]
             assert "κ ." in lines(pilot)[2]
 
-    async def test_the_threshold_follows_and_says_so(self) -> None:
-        """With the fortieth verdict the threshold moves, and a notice says where to."""
+    async def test_verdicts_leave_the_threshold(self) -> None:
+        """The fortieth verdict leaves the threshold as it is."""
         support = judged(120, 39)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "i")
-            assert "Your verdicts put the threshold at ." in text(pilot)
-            assert support.conversations.rule().source == "calibrated"
+            assert support.calibration.report().proposal is not None
+            assert support.conversations.rule() == DecisionRule()
+
+
+class TestNarrow:
+    async def test_footer_is_whole(self) -> None:
+        """At 80 columns no key of the footer is cut."""
+        async with opened(project(), size=(80, 24), mode="3") as pilot:
+            footer = lines(pilot)[-2]
+            assert "o Open" in footer
+            assert footer.rstrip().endswith("? Help")
+
+    async def test_toast_covers_nothing_to_act_on(self) -> None:
+        """At 80 columns a toast leaves remaining tasks, status line, footer and the keys of a blind round in sight."""
+        async with opened(project(), size=(80, 24), mode="3") as pilot:
+            before = lines(pilot)
+            await press(pilot, "u")
+            after = lines(pilot)
+            assert any("There is nothing to undo" in line for line in after)
+            assert after[:3] == before[:3]
+            assert after[-11:] == before[-11:]

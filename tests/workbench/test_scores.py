@@ -1,0 +1,59 @@
+"""`workbench scores` and `workbench status`: the sets of scores, and the one in force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.store.project import Project
+from tests.engine.store.support import fill, give_scores, talk
+from workbench.cli import main
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A project of three conversations with two sets of scores, the first of which is in force."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
+        give_scores(project, {1: 0.9, 2: 0.9, 3: 0.1}, "aa11")
+        give_scores(project, {1: 0.1, 2: 0.1, 3: 0.1}, "ab22", make_current=False)
+    return str(tmp_path / "p.wb")
+
+
+def complete(path: str, capsys: pytest.CaptureFixture[str]) -> int:
+    """The number of complete conversations that `status` prints."""
+    assert main(["status", path, "--json"]) == 0
+    return int(json.loads(capsys.readouterr().out)["counts"]["complete"])
+
+
+def test_a_set_is_chosen_and_gone_back_to(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--use switches by number or by the start of a hash, without a run; the list marks the set in force."""
+    assert main(["scores", path]) == 0
+    assert "*  1  aa11  base · tiny.gguf, 3 conversations; not tested" in capsys.readouterr().out
+    assert complete(path, capsys) == 2
+    assert main(["scores", path, "--use", "2"]) == 0
+    assert "*  2  ab22" in capsys.readouterr().out
+    assert complete(path, capsys) == 0
+    assert main(["scores", path, "--use", "aa", "--json"]) == 0
+    sets = json.loads(capsys.readouterr().out)["sets"]
+    assert [one["in_force"] for one in sets] == [True, False]
+    assert complete(path, capsys) == 2
+
+
+@pytest.mark.parametrize("which", ["3", "a", "zz", ""])
+def test_a_set_that_is_not_one(path: str, capsys: pytest.CaptureFixture[str], which: str) -> None:
+    """What names no set, or two, is refused with the numbers that there are, and changes nothing."""
+    assert main(["scores", path, "--use", which]) == 2
+    assert "Numbers of sets: 1, 2." in capsys.readouterr().err
+    assert complete(path, capsys) == 2
+
+
+def test_status_names_the_set_in_force(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`status` names mode and model of the scores that it counts, says that they are not tested and what would help."""
+    assert main(["status", path]) == 0
+    out = capsys.readouterr().out
+    assert "scores in force: set 1, base · tiny.gguf, 3 conversations; not tested" in out
+    assert "what would help: `run complete --mode probe`" in out
+    assert "1 other set" in out
