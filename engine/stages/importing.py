@@ -59,6 +59,7 @@ class ImportStage:
         self._before = 0
         self._refused: list[FormatError] = []
         self._opened = 0
+        self._detected: set[str] = set()
         self.read = 0
         self.new = 0
         self.duplicate = 0
@@ -118,6 +119,8 @@ class ImportStage:
             f"Read {self.read:,}: {self.new:,} new, {self.duplicate:,} duplicate,"
             f" {self.unchanged:,} unchanged, {self.quarantined:,} quarantined"
         )
+        if self._detected:
+            text += f"; format {', '.join(sorted(self._detected))}"
         if self.leaks:
             text += f"; {self.leaks:,} leaks of the ending kept from the model"
         for error in self._refused:
@@ -127,6 +130,7 @@ class ImportStage:
     def _import(self, source: Input, run_id: int) -> Iterator[Progress]:
         detection = source.detection
         self._opened += 1
+        self._detected.add(detection.format)
         label = _storable(source.label)
         source_id = self._project.write(
             lambda conn: imports.source(

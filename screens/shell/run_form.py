@@ -42,6 +42,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
     """The title."""
     FIRST: ClassVar[str]
     """The id of the field that has the focus at first."""
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-high")]  # noqa: RUF012 - Textual declares it
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol, TypeVar, cast
+from typing import ClassVar, Literal, Protocol, TypeVar, cast
 
 from rich.cells import cell_len
 from textual import events
@@ -24,7 +23,8 @@ from engine.records.scores import Mode
 from engine.services.network import NetworkService
 from engine.services.services import ProjectInfo, Services
 from engine.text import one_line
-from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.import_dialog import ImportDialog
 from screens.shell.offline import reason_of
 from screens.shell.routes import Routes
 from screens.shell.run_dialog import RunDialog
@@ -53,6 +53,15 @@ MODES = (
     ("simulation", "9", "Simulation"),
 )
 """The modes of the app: name, key and title."""
+TABS = (*MODES, ("validation", "V", "Valid"))
+"""The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
+SHORT_TITLES = {
+    "overview": "Over",
+    "conversations": "List",
+    "training": "Train",
+    "simulation": "Sim",
+}
+"""Titles of modes where the whole ones do not fit."""
 
 
 FORMS = {
@@ -74,7 +83,8 @@ LEAST_NAME = 8
 class TitleLine(Widget):
     """The modes, a text of the screen, whether the project is offline or read-only, and its name.
 
-    On a narrow terminal the other modes shrink to their keys, then the name is cut.
+    Where they do not fit, the titles of the modes become short, without the project's name if need be; then those of
+    other modes shrink to their keys, and the name is cut.
     """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
@@ -85,7 +95,7 @@ class TitleLine(Widget):
         self._network = network
         self._mode = mode
         self._middle = Content("")
-        self._titles = titles_of(mode, brief=False)
+        self._titles = titles_of(mode, "whole")
         if project.read_only is not None:
             self.tooltip = Content(one_line(project.read_only))
 
@@ -99,17 +109,22 @@ class TitleLine(Widget):
         width = self.size.width
         right = self._right(width)
         wanted = self._middle.cell_length + 2 if self._middle.cell_length else 0
-        room = width - wanted - min(right.cell_length, self._least(right))
-        self._titles = titles_of(self._mode, brief=False)
-        if sum(len(title) for title in self._titles) > room:
-            self._titles = titles_of(self._mode, brief=True)
+        least = min(right.cell_length, self._least(right))
+        badges = self._badges(width)
+        for length in LENGTHS:
+            self._titles = titles_of(self._mode, length)
+            needed = badges.cell_length if length == "short" else least
+            if sum(len(title) for title in self._titles) <= width - wanted - needed:
+                break
         tabs = Content("").join(
             Content.styled(
                 title, "bold $tone-tab on $tone-tab-back" if name == self._mode else "$tone-muted"
             )
-            for title, (name, _, _) in zip(self._titles, MODES, strict=True)
+            for title, (name, _, _) in zip(self._titles, TABS, strict=True)
         )
         room = width - tabs.cell_length
+        if room - wanted < least:
+            right = badges
         right = right.truncate(max(0, room - wanted), ellipsis=True)
         room -= right.cell_length
         middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
@@ -117,6 +132,11 @@ class TitleLine(Widget):
 
     def _right(self, width: int) -> Content:
         """The right end: offline, read-only with the reason, and the project's name."""
+        name = one_line(self._project.name, NAME_WIDTH)
+        return Content.assemble(self._badges(width), (f" {name} ", "$tone-muted"))
+
+    def _badges(self, width: int) -> Content:
+        """Offline, and read-only with the reason."""
         offline = Content("")
         if reason_of(self._network) is not None:
             offline = Content.styled(" offline ", "bold $tone-accent")
@@ -127,8 +147,7 @@ class TitleLine(Widget):
             warning = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
         else:
             warning = Content.styled(" read-only ", "bold $tone-incomplete")
-        name = one_line(self._project.name, NAME_WIDTH)
-        return Content.assemble(offline, warning, (f" {name} ", "$tone-muted"))
+        return Content.assemble(offline, warning)
 
     def _least(self, right: Content) -> int:
         """Cells of the right end that are always shown: all but the end of a long name."""
@@ -138,10 +157,11 @@ class TitleLine(Widget):
     async def on_click(self, event: events.Click) -> None:
         """A click on a mode goes there; one on the right says why the project is read-only or offline."""
         end = 0
-        for title, (name, _, _) in zip(self._titles, MODES, strict=True):
+        for title, (name, _, _) in zip(self._titles, TABS, strict=True):
             end += len(title)
             if event.x < end:
-                await self.app.run_action(f"switch_mode('{name}')")
+                action = "validation" if name == "validation" else f"switch_mode('{name}')"
+                await self.app.run_action(action)
                 return
         why = self._project.read_only
         if why is not None:
@@ -151,11 +171,21 @@ class TitleLine(Widget):
             self.notify(one_line(reason), title="Offline", markup=False)
 
 
-def titles_of(mode: str, *, brief: bool) -> list[str]:
-    """The titles of the modes; `brief` leaves of the others only their keys."""
-    return [
-        f" {key} " if brief and name != mode else f" {key} {title} " for name, key, title in MODES
-    ]
+Length = Literal["whole", "short", "key"]
+LENGTHS: tuple[Length, ...] = ("whole", "short", "key")
+
+
+def titles_of(mode: str, length: Length) -> list[str]:
+    """The titles of the tabs; `key` leaves of other modes only their keys."""
+    titles = []
+    for name, key, title in TABS:
+        if length == "whole" or (length == "key" and name == mode):
+            titles.append(f" {key} {title} ")
+        elif length == "key":
+            titles.append(f" {key} ")
+        else:
+            titles.append(f"{key} {SHORT_TITLES.get(name, title)} ")
+    return titles
 
 
 class RoutedApp(Protocol):
@@ -297,16 +327,10 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             return
 
         def chosen(path: str | None) -> None:
-            if path is not None and path.strip():
-                paths = [os.path.expanduser(path.strip())]
-                self._start(lambda: self.services.jobs.start_import(paths))
+            if path is not None:
+                self._start(lambda: self.services.jobs.start_import([path]))
 
-        self.app.push_screen(
-            TextDialog(
-                "Import conversations", placeholder="a .json, .jsonl or .gz file, or a folder"
-            ),
-            chosen,
-        )
+        self.app.push_screen(ImportDialog(), chosen)
 
     def resume(self, run: RunRow, mode: Mode) -> None:
         """Starts an interrupted run again, which goes on where it was; `mode` for runs that name none."""

@@ -7,6 +7,9 @@ from collections import deque
 PAUSE_SECONDS = 600.0
 """A gap longer than this is a break, not work."""
 
+LEAST_SECONDS = 15.0
+"""A pace over a shorter time says nothing: five quick keys would be thousands an hour."""
+
 
 class Pace:
     """Verdicts an hour over the last twenty, breaks left out."""
@@ -22,7 +25,7 @@ class Pace:
 
     @property
     def per_hour(self) -> float | None:
-        """None before three verdicts."""
-        if len(self._times) < 3 or self._times[-1] <= self._times[0]:
+        """None before three verdicts and `LEAST_SECONDS` of work."""
+        if len(self._times) < 3 or self._times[-1] - self._times[0] < LEAST_SECONDS:
             return None
         return (len(self._times) - 1) / (self._times[-1] - self._times[0]) * 3600

@@ -51,9 +51,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         Binding("pagedown,space", "scroll_pages(1)", "Page down", show=False),
         Binding("home", "scroll_far(0)", "Beginning", show=False),
         Binding("end", "scroll_far(1)", "End", show=False),
-        Binding(
-            "left_square_bracket", "turn(-1)", "Turn", key_display="[ ]", tooltip="Previous turn"
-        ),
+        Binding("left_square_bracket", "turn(-1)", "Previous turn", show=False),
         Binding("right_square_bracket", "turn(1)", "Next turn", show=False),
         Binding("left_curly_bracket", "message(-1)", "Previous message", show=False),
         Binding("right_curly_bracket", "message(1)", "Next message", show=False),

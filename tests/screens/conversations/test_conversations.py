@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
 from engine.records.scores import State
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.import_dialog import ImportDialog
 from screens.widgets.row_table import MARK, RowTable
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, opened, press, settle, text, until
@@ -289,15 +291,37 @@ class TestReadOnly:
 
 
 class TestImport:
-    async def test_import_dialog(self) -> None:
-        """`i` asks for a path and starts an import of it."""
+    async def test_import_dialog(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`i` asks for a path, which tab completes, and starts an import of it."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "october.jsonl").write_text("")
         support = project()
         async with opened(support) as pilot:
             await press(pilot, "i")
-            assert isinstance(pilot.app.screen, TextDialog)
-            await press(pilot, *"a.jsonl", "enter")
+            assert isinstance(pilot.app.screen, ImportDialog)
+            await press(pilot, *"octo")
+            await until(pilot, lambda: bool(pilot.app.screen.query_one(Input)._suggestion))
+            await press(pilot, "tab", "enter")
 
-            assert support.jobs.started == [["a.jsonl"]]
+            assert support.jobs.started == [["october.jsonl"]]
+
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [("typo.jsonl", "There is no file or folder typo.jsonl"), ("a.csv", "CSV is not read")],
+    )
+    async def test_mistake_keeps_the_path(
+        self, name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What cannot be imported is refused in the dialog, with the reason; what was typed stays."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "a.csv").write_text("id,text")
+        support = project()
+        async with opened(support) as pilot:
+            await press(pilot, "i", *name, "enter")
+            assert isinstance(pilot.app.screen, ImportDialog)
+            assert pilot.app.screen.query_one(Input).value == name
+            assert problem in text(pilot)
+            assert support.jobs.started == []
 
     async def test_import_left(self) -> None:
         """Escape leaves the dialog and starts nothing."""

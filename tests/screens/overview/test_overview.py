@@ -20,7 +20,8 @@ from screens.conversations.screen import ConversationsScreen
 from screens.overview.facts import Overview, load_overview, project_content, rate_content
 from screens.overview.histogram import column_heights
 from screens.overview.screen import Card, OverviewScreen
-from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.import_dialog import ImportDialog
 from screens.shell.run_dialog import RunDialog
 from screens.triage.screen import TriageScreen
 from tests.screens.driving import lines, opened, press, settle, text, until
@@ -149,7 +150,7 @@ class TestNext:
         async with opened(support, mode="1") as pilot:
             assert "Import conversations" in text(pilot)
             await press(pilot, "enter")
-            assert isinstance(pilot.app.screen, TextDialog)
+            assert isinstance(pilot.app.screen, ImportDialog)
             await press(pilot, *"logs", "enter")
             assert support.jobs.started == [["logs"]]
 

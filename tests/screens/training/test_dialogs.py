@@ -14,7 +14,7 @@ from engine.services.training.request import TrainingRequest
 from engine.services.training.service import TrainingService
 from screens.training.run_form import TrainingRunForm
 from screens.training.screen import TrainingScreen
-from tests.screens.driving import Size, opened, press, text, until
+from tests.screens.driving import Size, lines, opened, press, text, until
 from tests.screens.project import ScreenProject, project
 from tests.screens.training.driving import (
     FAILED,
@@ -80,6 +80,16 @@ class TestNew:
             assert json.loads(run.manifest.read_text())["filter"] == "turns>7"
             assert support.trainers.started == ["mine"]
             assert "starting" in row(pilot, "mine")
+
+    async def test_warning_and_keys_are_in_sight_on_a_small_terminal(self) -> None:
+        """At 80 by 24 a form for few conversations shows its main warning and its line of keys."""
+        async with opened(project(12), size=(80, 24), mode="7") as pilot:
+            await press(pilot, "n")
+            assert isinstance(pilot.app.screen, TrainingRunForm)
+            shown = " ".join(line.strip(" │") for line in lines(pilot))
+            assert "Fewer than 25 conversations teach little; 100 and more are better." in shown
+            assert "enter starts" in shown
+            assert "escape cancels" in shown
 
     async def test_what_does_not_fit_says_what_to_lower(self) -> None:
         """A preset that needs more memory than the machine has stands out, with the setting to lower."""
