@@ -50,10 +50,10 @@ def process(tmp_path: Path) -> Iterator[ModelProcess]:
 
 @pytest.fixture(scope="module")
 def shared_process(
-    quick_weights: Path, tmp_path_factory: pytest.TempPathFactory
+    shallow_weights: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ModelProcess]:
     """A model process with a quick format of the model loaded, for tests that do not harm it."""
     client = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
-    client.load(quick_weights, LoadOptions(context=SMALL.context))
+    client.load(shallow_weights, LoadOptions(context=SMALL.context))
     yield client
     client.close()

@@ -164,9 +164,9 @@ def test_an_adapter_changes_the_scores_and_leaves_no_trace(
 
 
 @pytest.fixture(scope="module")
-def rounded(quick_weights: Path) -> Iterator[LlamaModel]:
-    """The model in a format of fewer bits, as projects use it."""
-    model = LlamaModel(quick_weights, SMALL, lambda: False)
+def rounded(shallow_weights: Path) -> Iterator[LlamaModel]:
+    """Some layers of the model in a format of fewer bits, as projects use it."""
+    model = LlamaModel(shallow_weights, SMALL, lambda: False)
     yield model
     model.close()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import gguf
+import llama_cpp
 import numpy as np
 
 from engine.model.interface import LoadOptions, Logits
@@ -12,12 +14,27 @@ from engine.model.llamacpp import LlamaModel
 
 SMALL = LoadOptions(context=1024, batch=128)
 RANK = 2
+LEFT_OUT = range(7, 28)
+"""Layers of the thirty that the shallow model lacks. It writes words without sense, seldom blanks."""
 
 
 def probabilities(logits: Logits) -> Logits:
     """Rows of logits as probabilities."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float32)
+
+
+def write_shallow(source: Path, target: Path) -> None:
+    """Writes the model without the layers `LEFT_OUT`, in Q8_0."""
+    params = llama_cpp.llama_model_quantize_default_params()
+    params.ftype = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0
+    params.allow_requantize = True
+    params.nthread = 1
+    params.prune_layers = (ctypes.c_int32 * (len(LEFT_OUT) + 1))(*LEFT_OUT, -1)
+    status = llama_cpp.llama_model_quantize(
+        str(source).encode(), str(target).encode(), ctypes.byref(params)
+    )
+    assert status == 0
 
 
 def write_adapter(

@@ -38,6 +38,14 @@ from tests.engine.worker.endpoints.toy_endpoint import capabilities, client, end
 Content = dict[str, list[tuple[Any, ...]]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Plays, also of programs that tests start, run on nine layers of the shipped weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        yield
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     """An empty project."""

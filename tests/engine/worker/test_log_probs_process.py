@@ -96,9 +96,9 @@ class TestParity:
             assert answer.cut != answer.text.endswith(")")
 
 
-def test_cancel(process: ModelProcess, quick_weights: Path) -> None:
+def test_cancel(process: ModelProcess, shallow_weights: Path) -> None:
     """A cancel ends the computation; the same process answers the next request."""
-    process.load(quick_weights, LoadOptions(context=1024))
+    process.load(shallow_weights, LoadOptions(context=1024))
     pid = process.pid
     much = [(f"{number} {'word ' * 300}", [f" {n}" for n in range(20)]) for number in range(200)]
     read: list[int] = []

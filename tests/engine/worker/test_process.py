@@ -43,9 +43,9 @@ MUCH = [talk(number, words=800) for number in range(40)]
 
 
 class TestTheSameAnswers:
-    def test_scores(self, shared_process: ModelProcess, quick_weights: Path) -> None:
+    def test_scores(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Scores from the process equal those of a model in this process, bit for bit."""
-        model = LlamaModel(quick_weights, OPTIONS, lambda: False)
+        model = LlamaModel(shallow_weights, OPTIONS, lambda: False)
         judge = Question(parse_prompt("judge", prompt_text("judge")))
         for question in (TUNED, judge):
             expected = score_block(BoundaryScorer(model), BLOCK, question)
@@ -53,9 +53,9 @@ class TestTheSameAnswers:
             assert shared_process.score(BLOCK, question) == expected
         model.close()
 
-    def test_replies(self, shared_process: ModelProcess, quick_weights: Path) -> None:
+    def test_replies(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Replies from the process equal those of a model in this process."""
-        model = LlamaModel(quick_weights, OPTIONS, lambda: False)
+        model = LlamaModel(shallow_weights, OPTIONS, lambda: False)
         around = frame(REMAINING, model)
         warm = Sampling(temperature=0.8, top_k=20)
         prompts = [
@@ -84,14 +84,14 @@ class TestTheSameAnswers:
         counts = shared_process.count_tokens([item.texts for item in BLOCK])
         assert counts == [score.tokens for score in shared_process.score(BLOCK, TUNED)]
 
-    def test_what_was_loaded(self, shared_process: ModelProcess, quick_weights: Path) -> None:
+    def test_what_was_loaded(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Loading returns the model's figures; loading the same again costs nothing."""
         assert shared_process.loaded is not None
         assert shared_process.loaded["architecture"] == "llama"
         assert shared_process.loaded["context"] == SMALL.context
         assert shared_process.loaded["forkable"] is True
-        assert shared_process.loaded["memory_bytes"] > quick_weights.stat().st_size * 0.95
-        assert shared_process.load(quick_weights, OPTIONS) is shared_process.loaded
+        assert shared_process.loaded["memory_bytes"] > shallow_weights.stat().st_size * 0.95
+        assert shared_process.load(shallow_weights, OPTIONS) is shared_process.loaded
 
     def test_no_room(self, shared_process: ModelProcess) -> None:
         """A prompt and reply without room for a log are refused at once, and the process keeps running."""
@@ -109,14 +109,14 @@ class TestFaults:
             process.score(BLOCK, TUNED)
 
     def test_a_file_that_is_no_model(
-        self, process: ModelProcess, quick_weights: Path, tmp_path: Path
+        self, process: ModelProcess, shallow_weights: Path, tmp_path: Path
     ) -> None:
         """A file that cannot be loaded is refused with its name, and the next one can be loaded."""
         broken = tmp_path / "broken.gguf"
-        broken.write_bytes(quick_weights.read_bytes()[:200_000])
+        broken.write_bytes(shallow_weights.read_bytes()[:200_000])
         with pytest.raises(ModelFileError, match=r"broken\.gguf"):
             process.load(broken, OPTIONS)
-        process.load(quick_weights, OPTIONS)
+        process.load(shallow_weights, OPTIONS)
         assert len(process.score(BLOCK, TUNED)) == 5
 
     def test_what_libraries_print_goes_to_the_log(self, tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ class Interrupted:
 
 class TestInterruptions:
     @pytest.fixture
-    def expected(self, process: ModelProcess, quick_weights: Path) -> list[ItemScore]:
+    def expected(self, process: ModelProcess, shallow_weights: Path) -> list[ItemScore]:
         """The scores of a block from an undisturbed process."""
-        process.load(quick_weights, OPTIONS)
+        process.load(shallow_weights, OPTIONS)
         return process.score(BLOCK, TUNED)
 
     def test_cancel(self, process: ModelProcess, expected: list[ItemScore]) -> None:
@@ -226,11 +226,11 @@ process.score(MUCH, TUNED, lambda done, note: print(process.pid, flush=True))
 
 
 def test_the_model_process_does_not_outlive_the_program(
-    quick_weights: Path, tmp_path: Path
+    shallow_weights: Path, tmp_path: Path
 ) -> None:
     """When the program is killed during a request, the model process stops and ends."""
     program = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(quick_weights), str(tmp_path / "log")],
+        [sys.executable, "-c", PARENT, str(shallow_weights), str(tmp_path / "log")],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         text=True,

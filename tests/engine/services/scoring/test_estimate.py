@@ -25,10 +25,10 @@ WORDS = "The parcel left the depot on Monday and nobody has seen it since then. 
 
 
 @pytest.fixture(scope="module", autouse=True)
-def weights(quick_weights: Path) -> Iterator[None]:
-    """Scores on the shipped weights in Q8_0, as the tests of the stages do."""
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Scores on nine layers of the shipped weights, as the tests of the stages do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(scored.WEIGHTS, str(quick_weights))
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
         yield
 
 
