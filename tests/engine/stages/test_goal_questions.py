@@ -38,6 +38,14 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(labelling, "BLOCK", 2)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Stages, also of programs that tests start, run on nine layers of the shipped weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        yield
+
+
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project without summaries."""
@@ -177,6 +185,11 @@ def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
     assert process.pid is None
 
 
+def forget_answers(project: Project) -> None:
+    """Removes the answers on pairs, so that every pair has to be asked about."""
+    project.write(lambda conn: conn.execute("DELETE FROM pair_answer"))
+
+
 def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
     """Algorithm 1 of the paper: every undecided pair is asked about, most similar first, and merged or refused by the
     model's answer, until none is left; pairs that a person refused are left out.
@@ -184,6 +197,7 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
     decision_log = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id
+    forget_answers(done)
     forbidden = decision_log.state(key).open_pairs()[0]
     decision_log.decide(key, lambda state: [GoalDecision("never", forbidden)])
     asking = goal_runs.propose(done, process, decision_log)
@@ -192,6 +206,7 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
     state = decision_log.state(key)
 
     assert isinstance(outcome, JobDone)
+    assert process.pid is not None
     assert state.open_pairs() == []
     assert state.current_of(forbidden[0]) != state.current_of(forbidden[1])
     given = [d for d in decision_log.active(key) if d.author == "llm"]
@@ -223,6 +238,7 @@ def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) 
     decision_log = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id
+    forget_answers(done)
     snapshot = MergeQueueCache(done, decision_log).snapshot(key)
     likeliest = snapshot.probabilities(snapshot.left("probability")[:1])[0]
     asking = goal_runs.propose(done, process, decision_log)
