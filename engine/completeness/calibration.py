@@ -134,7 +134,9 @@ def calibrate(
     threshold = best if at is None else at
     if min(n_complete, len(truth) - n_complete) < MIN_OF_EACH or threshold is None:
         return Calibration(why, best, None, covered, bins, error, nothing)
-    accuracy, errors = _accuracy(p, truth, everything, threshold, covered, chosen=chosen or at is None)
+    accuracy, errors = _accuracy(
+        p, truth, everything, threshold, covered, chosen=chosen or at is None
+    )
     return Calibration(why, best, accuracy, covered, bins, error, errors)
 
 
