@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, JobEnded, JobProgress
@@ -144,15 +145,16 @@ class TestNext:
             await press(pilot, "escape")
             assert "What is here" in text(pilot)
 
-    async def test_empty_project_asks_for_an_import(self) -> None:
+    async def test_empty_project_asks_for_an_import(self, tmp_path: Path) -> None:
         """In an empty project enter asks what to import, and imports it."""
         support = project_of([])
         async with opened(support, mode="1") as pilot:
             assert "Import conversations" in text(pilot)
             await press(pilot, "enter")
             assert isinstance(pilot.app.screen, ImportDialog)
-            await press(pilot, *"logs", "enter")
-            assert support.jobs.started == [["logs"]]
+            pilot.app.screen.query_one(Input).value = str(tmp_path)
+            await press(pilot, "enter")
+            assert support.jobs.started == [[str(tmp_path)]]
 
     async def test_interrupted_simulation_goes_on(self) -> None:
         """Enter on a simulation that was interrupted plays on in its set."""
