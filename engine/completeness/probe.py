@@ -6,6 +6,12 @@ and each fold is scored by the regression that was trained on the others (cross-
 "Double/debiased machine learning", Econometrics Journal 21). This is repeated with other folds; the mean is the score,
 and the spread between the repeats is its noise.
 
+Some conversations broke off, so some labels 1 are wrong, while the labels 0 are right: the ends are a mixture of true
+ends and of boundaries like the others. The share of the latter is estimated together with the calibration
+(`Calibration`), and each end weighs in training as much as it is likely to be a true one. Both follow Elkan & Noto
+2008, "Learning classifiers from only positive and unlabeled data" (KDD), with the two classes exchanged; the mixture is
+that of Menon et al. 2015, "Learning from corrupted binary labels via class-probability estimation" (ICML).
+
 Linear probes on hidden states: Alain & Bengio 2016, "Understanding intermediate layers using linear classifier probes".
 """
 
@@ -13,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +34,7 @@ States = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-VERSION = 1
+VERSION = 2
 """Version of the way to fit; part of the config hash of the scores."""
 
 FOLDS = 5
@@ -52,12 +58,15 @@ class CrossFit:
     """Scores of every boundary by regressions that did not see its conversation.
 
     Attributes:
-        p: Probability of an end at even odds of ends and other boundaries, calibrated; shape (boundaries,).
+        p: Probability that this is a true end, at even odds of a whole conversation and the same one cut at random,
+            calibrated; shape (boundaries,).
         spread: Standard deviation of `p` between the repeats; shape (boundaries,).
+        broken: Estimated share of the conversations that broke off, so that their last boundary is no true end.
     """
 
     p: Floats
     spread: Floats
+    broken: float
 
 
 def cross_fit(
@@ -66,6 +75,7 @@ def cross_fit(
     group: Ints,
     on_fold: OnFold = lambda: None,
     strengths: Sequence[float] = STRENGTHS,
+    learn: Bools | None = None,
 ) -> CrossFit:
     """Scores every boundary by a probe that never saw its group.
 
@@ -76,12 +86,14 @@ def cross_fit(
             equal to it, share one.
         on_fold: Called after each fold of each repeat; may raise to cancel.
         strengths: Inverse strengths of the regularisation to choose from.
+        learn: The boundaries to learn from, all of them by default; the labels of the others are not looked at.
 
     Raises:
-        ValueError: There are fewer groups than folds, or only one label.
+        ValueError: There are fewer groups to learn from than folds, or only one label.
     """
     from sklearn.exceptions import ConvergenceWarning
 
+    learn = np.ones(len(end), dtype=bool) if learn is None else learn
     # One thread: matrices this small are slower on several, and the number of cores would change the last digits.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter(
@@ -90,28 +102,37 @@ def cross_fit(
         values = np.empty((REPEATS, len(end)))
         for repeat in range(REPEATS):
             random = np.random.default_rng(SEED + repeat)
-            values[repeat] = _one_repeat(states, end, group, random, strengths, on_fold)
-        calibration = Calibration.of(values.mean(axis=0), end, group)
+            values[repeat] = _one_repeat(states, end, group, learn, random, strengths, on_fold)
+        mean = values.mean(axis=0)
+        calibration = Calibration.of(mean[learn], end[learn], group[learn])
     p = np.stack([calibration.p(row) for row in values])
-    return CrossFit(calibration.p(values.mean(axis=0)), p.std(axis=0))
+    return CrossFit(calibration.p(mean), p.std(axis=0), calibration.broken)
 
 
 def _one_repeat(
     states: States,
     end: Bools,
     group: Ints,
+    learn: Bools,
     random: np.random.Generator,
     strengths: Sequence[float],
     on_fold: OnFold,
 ) -> Floats:
-    fold = _folds(group, FOLDS, random)
+    fold = np.full(len(end), FOLDS)
+    fold[learn] = _folds(group[learn], FOLDS, random)
+    # Boundaries that are not learnt from stand in the fold of their group; without one, any regression may score them.
+    names, first = np.unique(group[learn], return_index=True)
+    of_group = dict(zip(names.tolist(), fold[learn][first].tolist(), strict=True))
+    fold[~learn] = [of_group.get(name, name % FOLDS) for name in group[~learn].tolist()]
     values = np.empty(len(end))
     for number in range(FOLDS):
-        train = _rows(np.flatnonzero(fold != number), end, random)
-        strength = _strength(states[train], end[train], group[train], random, strengths)
-        values[fold == number] = _fitted(
-            states[train], end[train], strength, states[fold == number]
-        )
+        train = _rows(np.flatnonzero(learn & (fold != number)), end, random)
+        known = states[train], end[train]
+        weight = even_weights(end[train], group[train])
+        strength, held_out = _strength(*known, group[train], weight, random, strengths)
+        line = Calibration.line(held_out, end[train], weight)
+        true = np.where(end[train], np.maximum(line.p_true(held_out), LEAST_WEIGHT), 1)
+        values[fold == number] = _fitted(*known, weight * true, strength, states[fold == number])
         on_fold()
     return values
 
@@ -138,56 +159,72 @@ def _strength(
     states: States,
     end: Bools,
     group: Ints,
+    weight: Floats,
     random: np.random.Generator,
     strengths: Sequence[float],
-) -> float:
-    """The strength with the least log loss on held-out groups of the training data."""
-    if len(strengths) == 1 or len(np.unique(group)) < INNER_FOLDS:
-        return strengths[0]
+) -> tuple[float, Floats]:
+    """The strength with the least log loss on held-out groups of the training data, and its held-out log-odds."""
     fold = _folds(group, INNER_FOLDS, random)
-    losses = []
+    found: list[tuple[float, float, Floats]] = []
     for strength in strengths:
-        loss = 0.0
+        values = np.zeros(len(end))
         for number in range(INNER_FOLDS):
             kept, held = fold != number, fold == number
-            if len(np.unique(end[kept])) < 2:
-                continue
-            values = _fitted(states[kept], end[kept], strength, states[held])
-            each = np.logaddexp(0, np.where(end[held], -values, values))
-            loss += float(balanced_weights(end[held]) @ each)
-        losses.append(loss)
-    return strengths[int(np.argmin(losses))]
+            if len(np.unique(end[kept])) == 2:
+                values[held] = _fitted(
+                    states[kept], end[kept], weight[kept], strength, states[held]
+                )
+        loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
+        found.append((loss, strength, values))
+    _, strength, values = min(found, key=lambda each: each[0])
+    return strength, values
 
 
-def _fitted(states: States, end: Bools, strength: float, wanted: States) -> Floats:
+def _fitted(states: States, end: Bools, weight: Floats, strength: float, wanted: States) -> Floats:
     """Log-odds of an end at `wanted`, by a regression on the other states with both classes of equal weight."""
     # imported where it is used: it takes a second, and this module is imported at every start
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
+    if end.all() or not end.any():
+        raise ValueError("a probe needs ends and other boundaries")
+    share = np.where(end, weight[end].sum(), weight[~end].sum())
     scale = StandardScaler().fit(states)
-    model = LogisticRegression(C=strength, class_weight="balanced", max_iter=300)
-    model.fit(scale.transform(states), end)
+    model = LogisticRegression(C=strength, max_iter=300)
+    model.fit(scale.transform(states), end, sample_weight=weight / share * len(end) / 2)
     return np.asarray(model.decision_function(scale.transform(wanted)), dtype=np.float64)
 
 
-def balanced_weights(end: Bools) -> Floats:
-    """Weights with which both classes weigh one half; a class that is missing has none."""
-    ends = int(end.sum())
-    return np.where(end, 0.5 / max(ends, 1), 0.5 / max(len(end) - ends, 1))
+def even_weights(end: Bools, group: Ints) -> Floats:
+    """Weights with which ends and other boundaries weigh one half each, as in the truncation test.
+
+    Every end weighs the same, and the other boundaries of a group together as much as its ends, so that a long
+    conversation counts no more than a short one. A label that is missing has no weight.
+    """
+    _, index = np.unique(group, return_inverse=True)
+    ends = np.bincount(index, end)
+    others = np.bincount(index, ~end)
+    weight = np.where(end, 1.0, (np.maximum(ends, 1) / np.maximum(others, 1))[index])
+    return np.asarray(weight / np.where(end, weight[end].sum(), weight[~end].sum()) / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Turns log-odds into probabilities: Platt's line, or isotonic regression where that fits better.
 
+    The odds of label 1, at even weights of both labels, are `(1 - broken) * L + broken`, where L are the odds of a true
+    end: conversations that broke off have label 1 as often as their boundaries look like the others. The line gives
+    log L; it and `broken` are fitted together by maximum likelihood.
+
     Attributes:
-        slope, intercept: Of the line on log-odds (Platt 1999).
+        slope, intercept: Of the line on log-odds (Platt 1999, "Probabilistic outputs for support vector machines").
+        broken: Estimated share of label 1 that is no true end.
         steps: The isotonic regression in place of the line; None if the line has the lower held-out log loss.
     """
 
     slope: float
     intercept: float
+    broken: float
     steps: IsotonicRegression | None = None
 
     @classmethod
@@ -200,32 +237,84 @@ class Calibration:
                 kept, held = fold != number, fold == number
                 if len(np.unique(end[kept])) < 2:
                     continue
-                p = cls._fit(values[kept], end[kept], isotonic).p(values[held])
-                chance = np.where(end[held], p, 1 - p)
-                losses[isotonic] -= float(balanced_weights(end[held]) @ np.log(chance))
-        return cls._fit(values, end, isotonic=losses[True] < losses[False])
+                found = cls._fit(values[kept], end[kept], group[kept], isotonic)
+                label = found.p_label(values[held])
+                chance = np.where(end[held], label, 1 - label)
+                losses[isotonic] -= float(even_weights(end[held], group[held]) @ np.log(chance))
+        return cls._fit(values, end, group, isotonic=losses[True] < losses[False])
 
     @classmethod
-    def _fit(cls, values: Floats, end: Bools, isotonic: bool) -> Calibration:
+    def _fit(cls, values: Floats, end: Bools, group: Ints, isotonic: bool) -> Calibration:
         from sklearn.isotonic import IsotonicRegression
-        from sklearn.linear_model import LogisticRegression
 
-        line = LogisticRegression(C=1e6, class_weight="balanced").fit(values[:, None], end)
-        slope, intercept = float(line.coef_[0, 0]), float(line.intercept_[0])
+        weight = even_weights(end, group)
+        line = cls.line(values, end, weight)
         if not isotonic:
-            return cls(slope, intercept)
+            return line
         steps = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        steps.fit(values, end, sample_weight=balanced_weights(end))
-        return cls(slope, intercept, steps)
+        return replace(line, steps=steps.fit(values, end, sample_weight=weight))
+
+    @classmethod
+    def line(cls, values: Floats, end: Bools, weight: Floats) -> Calibration:
+        """The line, fitted to weighted labels."""
+        from scipy.optimize import minimize
+
+        width = max(float(values.std()), 1e-9)
+        ends, others = values[end] / width, values[~end] / width
+        of_ends, of_others = weight[end], weight[~end]
+
+        def loss(found: Floats) -> float:
+            slope, intercept, broken = found
+            odds = [
+                (1 - broken)
+                * np.exp((slope * part + intercept).clip(-MOST_LOG_ODDS, MOST_LOG_ODDS))
+                + broken
+                for part in (ends, others)
+            ]
+            return float(of_ends @ np.log1p(1 / odds[0]) + of_others @ np.log1p(odds[1]))
+
+        bounds = [(0, 50), (-MOST_LOG_ODDS, MOST_LOG_ODDS), (0, MOST_BROKEN)]
+        # From both sides: at 0 the share can be left only along with the line.
+        starts = [minimize(loss, [1, 0, start], bounds=bounds) for start in (0.0, 0.3)]
+        slope, intercept, broken = min(starts, key=lambda found: float(found.fun)).x.tolist()
+        return cls(slope / width, intercept, broken)
 
     def p(self, values: Floats) -> Floats:
-        """Probabilities of log-odds, within `[NEVER_SURE, 1 - NEVER_SURE]`."""
-        p: Floats = 0.5 + 0.5 * np.tanh((self.slope * values + self.intercept) / 2)  # the logistic
+        """Probabilities of a true end by log-odds, within `[NEVER_SURE, 1 - NEVER_SURE]`."""
+        odds = self._odds(values)
+        return np.asarray(odds / (1 + odds)).clip(NEVER_SURE, 1 - NEVER_SURE)
+
+    def p_label(self, values: Floats) -> Floats:
+        """Probabilities of label 1, whether true or not."""
+        odds = (1 - self.broken) * self._odds(values) + self.broken
+        return np.asarray(odds / (1 + odds)).clip(NEVER_SURE, 1 - NEVER_SURE)
+
+    def p_true(self, values: Floats) -> Floats:
+        """Probability that a boundary with label 1 is a true end."""
+        odds = (1 - self.broken) * self._odds(values)
+        return np.asarray(odds / (odds + self.broken + 1e-12))
+
+    def _odds(self, values: Floats) -> Floats:
+        """Odds of a true end, at even weights of true ends and others."""
+        line = self.slope * values + self.intercept
+        odds: Floats = np.exp(line.clip(-MOST_LOG_ODDS, MOST_LOG_ODDS))
         if self.steps is not None:
+            label = self.steps.predict(values).clip(NEVER_SURE, 1 - NEVER_SURE)
+            stepped = np.maximum(label / (1 - label) - self.broken, 0) / (1 - self.broken)
             # A little of the line keeps the order of values that share a step.
-            p = 0.95 * self.steps.predict(values) + 0.05 * p
-        return np.asarray(p).clip(NEVER_SURE, 1 - NEVER_SURE)
+            p = 0.95 * stepped / (1 + stepped) + 0.05 * odds / (1 + odds)
+            odds = p / (1 - p)
+        return odds
 
 
 NEVER_SURE = 1e-4
 """Least and, from 1, largest probability: a few hundred conversations cannot show more certainty."""
+
+MOST_LOG_ODDS = 30.0
+"""Bound of log-odds before the exponential is taken."""
+
+MOST_BROKEN = 0.9
+"""Largest share of broken conversations that is considered; with more, ends are not told from others."""
+
+LEAST_WEIGHT = 0.02
+"""Least weight of an end in training, so that a bad first fit cannot drop it for good."""

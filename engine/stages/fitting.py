@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.completeness import probe
+from engine.completeness import near_duplicates, probe
 from engine.completeness.probe import CrossFit
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
@@ -96,9 +96,7 @@ class FittingStage(CpuStage):
         key = self.config_hash
         with self._project.reading() as conn:
             if scores.is_stored(conn, key):
-                self._project.write(
-                    lambda conn: scores.put_in_force_unless_another_is(conn, key)
-                )
+                self._project.write(lambda conn: scores.put_in_force_unless_another_is(conn, key))
                 return
             read = _read(conn, self._states_key())
         total = probe.STEPS * 2
@@ -134,11 +132,12 @@ class FittingStage(CpuStage):
 
     def _fit(self, read: _Read, report: OnProgress) -> tuple[CrossFit, EndingTest | None]:
         counts = read.counts
-        cuttable = sum(count > 1 for count in counts)
-        if cuttable < LEAST_FOR_PROBE:
+        groups = self._groups(read)
+        different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
+        if different < LEAST_FOR_PROBE:
             raise UsageError(
-                f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places;"
-                f" {cuttable:,} of {len(counts):,} do.",
+                f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places, nearly"
+                f" equal ones counted once; there are {different:,} among {len(counts):,}.",
                 "Read more conversations, or score with --mode tuned.",
             )
         states = np.concatenate(
@@ -148,7 +147,7 @@ class FittingStage(CpuStage):
             ]
         ).astype(np.float32)
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
-        group = np.repeat(np.arange(len(counts)), counts)
+        group = np.repeat(groups, counts)
         fit = probe.cross_fit(states, end, group, lambda: report(1, "fitting"))
         position = np.array(
             [
@@ -185,6 +184,17 @@ class FittingStage(CpuStage):
             matched=share,
             matched_pairs=pairs,
         )
+
+    def _groups(self, read: _Read) -> near_duplicates.Ints:
+        """A group for each usable conversation; nearly equal ones share it, so that they share a fold."""
+        found = []
+        ids = [entry.conversation_id for entry in read.usable]
+        for first in range(0, len(ids), CHUNK):
+            self._check()
+            for log in logs_of(self._project, ids[first : first + CHUNK]):
+                text = " ".join(piece.text for piece in log.pieces)
+                found.append(near_duplicates.shingles(text))
+        return near_duplicates.groups(found)
 
     def _keywords(self, read: _Read, cuts: Cuts) -> list[float]:
         """What the keyword rule says at each whole boundary, then at each cut one."""

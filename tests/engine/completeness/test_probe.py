@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engine.completeness.probe import (
     MOST_ROWS,
     STEPS,
     Calibration,
-    balanced_weights,
     cross_fit,
+    even_weights,
 )
 from engine.validate.statistics.ranking import auroc
 
+Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]
 
 
@@ -51,8 +54,9 @@ class TestCrossFit:
         apart = cross_fit(*twice, np.concatenate([group, group + 40]))
         together = cross_fit(*twice, np.concatenate([group, group]))
         labels = np.concatenate([end, end]).tolist()
-        assert auroc(apart.p.tolist(), labels).value > 0.9
-        assert auroc(together.p.tolist(), labels).value < 0.7
+        seen = auroc(apart.p.tolist(), labels).value
+        assert seen > 0.7
+        assert auroc(together.p.tolist(), labels).value < seen - 0.1
 
     def test_a_conversation_that_is_left_out_changes_no_score_of_its_own(self) -> None:
         """The same data give the same bits, and every fold is reported."""
@@ -75,6 +79,81 @@ class TestCrossFit:
         with pytest.raises(ValueError, match="cannot be divided"):
             cross_fit(*made(4, signal=1.0))
 
+    def test_what_is_not_learnt_from_is_scored_alike_whatever_its_label(self) -> None:
+        """Boundaries beside those to learn from get the scores of their kind, and their labels change no bit."""
+        states, end, group = made(60, signal=3.0)
+        learn = group < 40
+        found = cross_fit(states, end, group, learn=learn)
+        outside = auroc(found.p[~learn].tolist(), end[~learn].tolist())
+        assert outside.value > 0.95
+        turned = cross_fit(states, np.where(learn, end, ~end), group, learn=learn)
+        assert turned.p.tolist() == found.p.tolist()
+
+    def test_conversations_without_a_second_boundary_teach_nothing(self) -> None:
+        """Ends alone are refused: nothing could be learnt from them."""
+        states = np.zeros((20, 3), dtype=np.float32)
+        with pytest.raises(ValueError, match="needs ends and other boundaries"):
+            cross_fit(states, np.ones(20, dtype=bool), np.arange(20))
+
+
+def broken_off(end: NDArray[np.bool_], group: NDArray[np.int64], share: float) -> Labels:
+    """The boundaries that are left, and their labels, after a share of the conversations broke off at random."""
+    random = np.random.default_rng(9)
+    kept, label = np.ones(len(end), dtype=bool), end.copy()
+    for name in np.unique(group):
+        rows = np.flatnonzero(group == name)
+        if random.random() < share:
+            last = random.integers(0, len(rows) - 1)
+            kept[rows[last + 1 :]] = False
+            label[rows[last]] = True
+    return kept, label
+
+
+class TestBrokenOff:
+    @pytest.mark.parametrize("share", [0.0, 0.2, 0.4])
+    def test_the_share_is_found_from_the_logs_alone(self, share: float) -> None:
+        """The estimated share of conversations that broke off is the true one, within a tenth."""
+        states, end, group = made(300, signal=4.0)
+        kept, label = broken_off(end, group, share)
+        found = cross_fit(states, label, group, learn=kept)
+        assert found.broken == pytest.approx(share, abs=0.1)
+
+    def test_true_ends_are_told_as_well_as_without(self) -> None:
+        """With 40 in 100 broken off, ends and others at the threshold are as often right as with whole
+        conversations, within two in a hundred."""
+        states, end, group = made(300, signal=4.0)
+        kept, label = broken_off(end, group, 0.4)
+        weight = even_weights(end, group)
+        right = [
+            float(weight @ ((found.p >= 0.5) == end))
+            for found in (
+                cross_fit(states, end, group),
+                cross_fit(states, label, group, learn=kept),
+            )
+        ]
+        assert right[1] > right[0] - 0.02
+        assert right[0] > 0.95
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=2, max_size=20).filter(lambda counts: max(counts) > 1),
+    st.integers(1, 3),
+)
+def test_weights_are_even(counts: list[int], merged: int) -> None:
+    """Ends and others weigh one half each, all ends the same, and the others of a group as much as its ends, up to
+    the share of groups that have others."""
+    end = np.concatenate([np.arange(count) == count - 1 for count in counts])
+    group = np.repeat(np.arange(len(counts)) // merged, counts)
+    weight = even_weights(end, group)
+    assert weight[end].sum() == pytest.approx(0.5)
+    assert weight[~end].sum() == pytest.approx(0.5)
+    assert np.ptp(weight[end]) == pytest.approx(0)
+    ratios = [
+        weight[(group == name) & ~end].sum() / weight[(group == name) & end].sum()
+        for name in np.unique(group[~end])
+    ]
+    assert np.ptp(ratios) == pytest.approx(0)
+
 
 class TestCalibration:
     @pytest.mark.parametrize("signal", [0.5, 2.0])
@@ -82,7 +161,7 @@ class TestCalibration:
         """At even odds of ends and others, of what gets about p a share of about p is an end."""
         states, end, group = made(1_000, signal=signal, dimensions=3)
         p = cross_fit(states, end, group).p
-        weight = balanced_weights(end)
+        weight = even_weights(end, group)
         for low in np.arange(0, 1, 0.2):
             within = (p >= low) & (p < low + 0.2)
             if weight[within].sum() > 0.02:
@@ -92,15 +171,34 @@ class TestCalibration:
                 )
 
     def test_steps_are_used_where_a_line_does_not_fit(self) -> None:
-        """Where a third of the ends look like others, the line fits badly and isotonic regression is taken."""
+        """Where a value well above the others says no more than one just above them, isotonic regression is taken,
+        and its probabilities are shares."""
+        random = np.random.default_rng(3)
+        values = random.normal(size=4_000) * 3
+        chance = np.where(values < 0, 0.05, 0.8)
+        end = random.random(4_000) < chance
+        found = Calibration.of(values, end, np.arange(4_000))
+        assert found.steps is not None
+        even = 0.8 / (0.8 + 0.2 * end.sum() / (~end).sum())
+        assert found.p_label(np.array([2.0]))[0] == pytest.approx(even, abs=0.05)
+        assert found.p_label(np.array([4.0]))[0] == pytest.approx(even, abs=0.05)
+
+    @pytest.mark.parametrize("isotonic", [False, True])
+    def test_a_third_of_the_ends_that_look_like_others_are_taken_as_broken_off(
+        self, isotonic: bool
+    ) -> None:
+        """The probability of label 1 there is a quarter at even odds; that of a true end is near 0, and both are
+        high where only ends are."""
         random = np.random.default_rng(3)
         end = np.arange(3_000) % 2 == 0
         broken = end & (random.random(3_000) < 1 / 3)
         values = random.normal(size=3_000) + np.where(end & ~broken, 8.0, -8.0)
-        found = Calibration.of(values, end, np.arange(3_000))
-        assert found.steps is not None
-        assert found.p(np.array([-8.0]))[0] == pytest.approx(0.25, abs=0.05)
-        assert found.p(np.array([8.0]))[0] > 0.95
+        found = Calibration._fit(values, end, np.arange(3_000) // 2, isotonic)
+        assert found.broken == pytest.approx(1 / 3, abs=0.03)
+        low, high = np.array([-8.0]), np.array([8.0])
+        assert found.p_label(low)[0] == pytest.approx(0.25, abs=0.05)
+        assert found.p(low)[0] < 0.05
+        assert min(found.p_label(high)[0], found.p(high)[0]) > 0.95
 
     def test_order_is_kept_and_nothing_is_certain(self) -> None:
         """A higher value never gets a lower probability, and none is 0 or 1."""

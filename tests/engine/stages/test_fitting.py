@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from engine.completeness import probe
 from engine.conversation import render_log
@@ -32,7 +34,7 @@ COUNT = 30
 KEY = "states"
 
 
-def run(project: Project, stage: ReadingStage | FittingStage) -> RunOutcome:
+def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> RunOutcome:
     """Runs a stage to its end."""
     return JobRunner(project, lambda event: None).run(stage)
 
@@ -150,6 +152,32 @@ class TestFitting:
         assert f"needs {LEAST_FOR_PROBE} conversations" in outcome.message
         with project.reading() as conn:
             assert scores.configs(conn) == []
+
+    def test_copies_share_a_fold(
+        self, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Conversations that differ in a word of their last message are in one group of the fit, the others each in
+        its own."""
+        write_jsonl(sample_conversations(COUNT, seed=3)[:3], tmp_path / "copies.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "copies.jsonl").read_text().splitlines()]
+        for row in rows:
+            row["id"] += "-copy"
+            row["messages"][-1]["content"] += " Really."
+        (tmp_path / "copies.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+        run(project, ImportStage(project, [str(tmp_path / "copies.jsonl")]))
+        give_states(project, list(range(1, COUNT + 4)))
+        seen = []
+        whole = probe.cross_fit
+
+        def cross_fit(*data: NDArray[np.int64], **options: object) -> object:
+            seen.append(data[2])
+            return whole(*data, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(probe, "cross_fit", cross_fit)
+        run(project, fitting(project))
+        with project.reading() as conn:
+            usable = [entry for entry in hidden_states.of_config(conn, KEY) if entry.places]
+        assert [len(np.unique(group)) for group in seen] == [len(usable) - 3] * 2
 
     def test_a_cancel_stores_nothing(
         self, project: Project, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,204 @@
+"""Tables on the probe: `python -m tests.benchmarks.probe_tables TABLE PROJECT...`.
+
+Projects have the hidden states of `run complete PROJECT --mode probe`. No model is asked. Tables are `broken` (some
+conversations broke off), `learning` (from a few conversations), `features` (what beside the state) and `copies`
+(near-duplicates). The truncation test is averaged over twenty draws of cuts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine.completeness import near_duplicates, probe
+from engine.completeness.probe import Bools, Floats, Ints, States
+from engine.stages.logs import logs_of
+from engine.store import hidden_states
+from engine.store.project import Project
+from engine.validate.endings import draw_cuts, matched
+from engine.validate.statistics.ranking import auroc
+
+DRAWS = 20
+SHARES = (0.0, 0.2, 0.4)
+SIZES = (10, 15, 20, 25, 40, 80)
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The states of a project.
+
+    Attributes:
+        states, end, group: As `probe.cross_fit` takes them, one group for each conversation.
+        place: Number of the boundary, log of the characters so far and of the last step, of each boundary.
+        counts: Boundaries of each conversation.
+        near: The group of nearly equal conversations of each conversation.
+    """
+
+    states: States
+    end: Bools
+    group: Ints
+    place: States
+    counts: list[int]
+    near: Ints
+
+    @classmethod
+    def of(cls, file: Path) -> Data:
+        """The states of the one model that read a project."""
+        with Project.open(file, read_only=True) as project:
+            with project.reading() as conn:
+                ((key,),) = conn.execute("SELECT config_hash FROM state_config").fetchall()
+                found = [entry for entry in hidden_states.of_config(conn, key) if entry.places]
+            logs = logs_of(project, [entry.conversation_id for entry in found])
+        counts = [len(entry.places) for entry in found]
+        raw = [np.frombuffer(e.states, "<f2").reshape(len(e.places), -1) for e in found]
+        place = [
+            [number, np.log1p(at.chars), np.log1p(at.step_chars)]
+            for entry in found
+            for number, at in enumerate(entry.places)
+        ]
+        texts = [" ".join(piece.text for piece in log.pieces) for log in logs]
+        return cls(
+            np.concatenate(raw).astype(np.float32),
+            np.concatenate([np.arange(count) == count - 1 for count in counts]),
+            np.repeat(np.arange(len(counts)), counts),
+            np.array(place, dtype=np.float32),
+            counts,
+            near_duplicates.groups([near_duplicates.shingles(text) for text in texts]),
+        )
+
+
+def truncated(p: Floats, data: Data, among: Sequence[int] | None = None) -> tuple[float, float]:
+    """AUROC of whole against cut conversations, and F1 of calling .5 or more whole; means over the draws."""
+    wanted = range(len(data.counts)) if among is None else among
+    rows = [np.flatnonzero(data.group == number) for number in wanted]
+    values = np.concatenate([p[each] for each in rows])
+    names, counts = [str(number) for number in wanted], [len(each) for each in rows]
+    areas, f1 = [], []
+    for seed in range(DRAWS):
+        cuts = draw_cuts(names, counts, seed)
+        whole, cut = values[cuts.whole], values[cuts.cut]
+        label = [True] * len(whole) + [False] * len(cut)
+        areas.append(auroc(np.concatenate([whole, cut]).tolist(), label).value)
+        hits, alarms = (whole >= 0.5).sum(), (cut >= 0.5).sum()
+        f1.append(2 * hits / (len(whole) + hits + alarms))
+    return float(np.mean(areas)), float(np.mean(f1))
+
+
+def broken_off(data: Data, share: float, seed: int) -> tuple[Bools, Bools]:
+    """The boundaries that are left, and their labels, after a share of the conversations broke off at random."""
+    random = np.random.default_rng(seed)
+    kept, label = np.ones(len(data.end), dtype=bool), data.end.copy()
+    for number in range(len(data.counts)):
+        rows = np.flatnonzero(data.group == number)
+        if len(rows) > 1 and random.random() < share:
+            last = random.integers(0, len(rows) - 1)
+            kept[rows[last + 1 :]], label[rows[last]] = False, True
+    return kept, label
+
+
+def broken(data: Data) -> Iterator[str]:
+    """One row for each share: learnt from what is left, tested on the whole conversations, out of fold."""
+    for share in SHARES:
+        found = []
+        for seed in range(5 if share else 1):
+            kept, label = broken_off(data, share, seed)
+            fit = probe.cross_fit(data.states, label, data.group, learn=kept)
+            found.append((*truncated(fit.p, data), fit.broken))
+        area, f1, estimate = np.mean(found, axis=0)
+        yield f"{share:.0%} | {area:.3f} | {f1:.3f} | {estimate:.2f}"
+
+
+def learning(data: Data) -> Iterator[str]:
+    """One row for each number of conversations: out of fold among them, and on all the others; ten draws."""
+    several = np.flatnonzero(np.array(data.counts) > 1)
+    for size in SIZES:
+        if size > len(several):
+            continue
+        found = []
+        for seed in range(10):
+            drawn = np.random.default_rng(seed).permutation(several)
+            inside, outside = drawn[:size].tolist(), drawn[size:].tolist()
+            learn = np.isin(data.group, inside)
+            fit = probe.cross_fit(data.states, data.end, data.group, learn=learn)
+            new = truncated(fit.p, data, outside) if len(outside) >= 10 else (np.nan, np.nan)
+            found.append((*truncated(fit.p, data, inside), *new))
+        mean, low = np.mean(found, axis=0), np.min(found, axis=0)
+        spread = np.std(found, axis=0)
+        yield (
+            f"{size} | {mean[0]:.2f} ± {spread[0]:.2f} | {mean[1]:.2f} | {mean[2]:.2f} ±"
+            f" {spread[2]:.2f} | {low[2]:.2f} | {mean[3]:.2f}"
+        )
+
+
+def features(data: Data) -> Iterator[str]:
+    """One row for each set of features and each strength alone."""
+    states = data.states
+    mean = np.concatenate(
+        [
+            np.cumsum(part, axis=0) / np.arange(1, len(part) + 1)[:, None]
+            for part in np.split(states, np.cumsum(data.counts)[:-1])
+        ]
+    )
+    rows = [("position alone", data.place, (1.0,)), ("state", states, probe.STRENGTHS)]
+    rows += [(f"state, C {c:g}", states, (c,)) for c in (3e-4, 1e-3, 3e-3, 1e-2, 1e-1)]
+    rows += [
+        (
+            "state, difference to the mean so far",
+            np.hstack([states, states - mean]),
+            probe.STRENGTHS,
+        ),
+        ("state, position", np.hstack([states, data.place]), probe.STRENGTHS),
+    ]
+    for name, values, strengths in rows:
+        p = probe.cross_fit(values, data.end, data.group, strengths=strengths).p
+        area, f1 = truncated(p, data)
+        yield f"{name} | {area:.3f} | {f1:.3f} | {matched(p, data.counts)[0]:.3f}"
+
+
+def copies(data: Data) -> Iterator[str]:
+    """One row: groups of nearly equal conversations, and the test with and without them sharing a fold."""
+    apart = truncated(probe.cross_fit(data.states, data.end, data.group).p, data)
+    near = np.repeat(data.near, data.counts)
+    together = truncated(probe.cross_fit(data.states, data.end, near).p, data)
+    sizes = np.bincount(data.near)
+    yield (
+        f"{len(data.counts)} | {len(sizes)} | {sizes.max()} | {apart[0]:.3f} | {apart[1]:.3f}"
+        f" | {together[0]:.3f} | {together[1]:.3f}"
+    )
+
+
+TABLES = {
+    "broken": (broken, "broke off | AUROC | F1 at .5 | share that is estimated"),
+    "learning": (
+        learning,
+        "conversations | AUROC, out of fold | F1 | AUROC, others | least of ten | F1",
+    ),
+    "features": (features, "features | AUROC | F1 at .5 | matched"),
+    "copies": (
+        copies,
+        "conversations | groups | largest | AUROC, each apart | F1 | AUROC, copies together | F1",
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints a table in Markdown, one line as soon as it is measured."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.probe_tables")
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("projects", nargs="+", metavar="PROJECT", type=Path)
+    options = parser.parse_args(arguments)
+    rows, header = TABLES[options.table]
+    print(f"| project | {header} |\n|{'---|' * (header.count('|') + 2)}")
+    for file in options.projects:
+        for row in rows(Data.of(file)):
+            print(f"| {file.stem} | {row} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
