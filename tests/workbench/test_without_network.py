@@ -142,6 +142,20 @@ class TestTheWatch:
         assert os.strerror(int(done.stdout)) == "Network is unreachable"
 
 
+ONLY_ON = {
+    "overview": "What is here",
+    "conversations": "11 of 11",
+    "triage": "i Incomplete",
+    "trees": "v Scatter",
+    "goals": "3 goals of 11",
+    "desk": "N Never",
+    "training": "0 runs",
+    "models": "the hub is asked only",
+    "simulation": "Nothing has been simulated",
+}
+"""Words that one screen alone shows on the demo's project."""
+
+
 def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
     built = watched.workbench("demo", tmp_path / "d", "--headless", "--count", "11")
