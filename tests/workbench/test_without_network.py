@@ -176,9 +176,9 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PYTHONPATH", str(watched.folder))
     with Session(str(project)) as session:
         session.wait("11 conversations")
-        for _, key, title in reversed(MODES):
+        for name, key, _ in reversed(MODES):
             session.press(key)
-            session.wait(f"{key} {title}")
+            session.wait(ONLY_ON[name])
         session.terminal.press(b"q")
         assert session.end() == 0
     assert f"-m workbench {project}" in watched.began
