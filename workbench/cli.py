@@ -38,7 +38,7 @@ Conversation Workbench: what users wanted, whether they got it, and how sure the
 
 The same step by step:
   workbench import mine.wb logs.jsonl       read conversations into a project
-  workbench run complete mine.wb            score whether each user got what they wanted
+  workbench run complete mine.wb            score how complete each conversation is
   workbench run cluster mine.wb             group conversations by what users wanted
   workbench mine.wb                         look at the project in the terminal
 

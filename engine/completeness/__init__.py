@@ -1,1 +1,1 @@
-"""Whether users got what they wanted: boundaries, windows, packing and scoring. Pure: given a model it computes."""
+"""Whether conversations are complete: boundaries, windows, packing and scoring. Pure: given a model it computes."""

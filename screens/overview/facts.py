@@ -194,7 +194,8 @@ def rate_content(found: Overview) -> Content:
     counts = found.counts
     if not counts.scored:
         return Content.assemble(
-            ("No scores yet.", "bold"), ("\nscoring says who got what they wanted", "$tone-muted")
+            ("No scores yet.", "bold"),
+            ("\nscoring says which conversations are complete", "$tone-muted"),
         )
     coverage = 100 * counts.scored / counts.conversations
     shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"

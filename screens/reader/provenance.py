@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.runs import RunRow
+from engine.records.scores import Mode
 from engine.services.jobs import JobService
 from engine.services.services import ConversationStore
 from engine.text import display_safe, one_line
@@ -145,7 +146,7 @@ def score_lines(facts: Facts) -> Lines:
         ("mode", score.mode),
         ("model", one_line(score.model)),
         ("adapter", one_line(score.adapter) if score.adapter else "none"),
-        ("noise", format_noise(score.noise)),
+        ("noise", format_noise(score.noise, score.mode)),
         ("configuration", one_line(score.config_hash, 64)),
     ]
     if facts.remaining is not None:
@@ -179,11 +180,12 @@ def _value(value: Any) -> str:
     return display_safe(text[:PROMPT_CHARS].strip())
 
 
-def format_noise(noise: float | None) -> str:
-    """The model's batch noise, and what follows for the figures."""
+def format_noise(noise: float | None, mode: Mode) -> str:
+    """The noise of a score, where it comes from, and what follows for the figures."""
     if noise is None:
         return "not measured on this model"
-    return f"± {noise:.3f} between batch sizes; digits below it are not shown"
+    between = "repeats of the fit" if mode == "probe" else "batch sizes"
+    return f"± {noise:.3f} between {between}; digits below it are not shown"
 
 
 def kept_lines(facts: Facts) -> Lines:

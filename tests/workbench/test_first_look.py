@@ -65,8 +65,16 @@ def test_files_without_conversations(tmp_path: Path) -> None:
 
 
 def test_options_of_log_files_only(tmp_path: Path) -> None:
-    """A project is opened without --output, and a project that is not there is not taken for a log file."""
+    """A missing file is named, a project is opened without --output, and log files are not opened read-only; nothing is
+    made."""
     done = workbench("open", tmp_path / "p.wb", "-o", tmp_path / "q.wb")
     assert done.returncode == 2
-    assert b"for log files" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert b"There is no file or folder" in done.stderr
+    (tmp_path / "p.wb").touch()
+    done = workbench("open", tmp_path / "p.wb", "-o", tmp_path / "q.wb")
+    assert done.returncode == 2
+    assert b"need log files" in done.stderr
+    done = workbench("open", tmp_path, "--read-only")
+    assert done.returncode == 2
+    assert b"written into one" in done.stderr
+    assert list(tmp_path.iterdir()) == [tmp_path / "p.wb"]

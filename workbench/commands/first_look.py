@@ -25,7 +25,7 @@ MOST_TO_READ = 10
 SQLITE = b"SQLite format 3\x00"
 
 SCORING = ScoringRequest(remaining=False)
-"""Remaining tasks take longer than all the rest; they are written for what a person triages."""
+"""Remaining tasks take longer than all the rest; `run complete` writes them later."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named after their words and merged by the merge probability, so that no model is asked."""
@@ -92,15 +92,19 @@ def first_look(paths: Sequence[Path], project: Path, *, as_json: bool) -> int:
         print_text("\n".join(set_lines(sets)))
         _print_goals(goals["groups"])
         print_text("\nLeast likely to be complete, so worth reading first:")
-        if not to_read:
+        if not counts.scored:
+            print_text("  none: no conversation is scored")
+        elif not to_read:
             print_text("  none: every scored conversation looks complete")
         for row in to_read:
             print_text(
                 f"  {probability(row.p_end_normalised):>5}  {one_line(row.external_id, 24)}"
                 f"  {one_line(row.opening, 80)}"
             )
-    narrate(f"{project} was made in {duration(time.monotonic() - start)}.")
-    narrate(f"`workbench {project}` opens it; triage begins with these conversations (key 3).")
+    narrate(f"{project} is ready, after {duration(time.monotonic() - start)}.")
+    narrate(
+        f"`workbench {project}` opens it; key 3 is triage, where O chooses this order, the lowest first."
+    )
     return WITH_GAPS if counts.unscored or reading.quarantined else DONE
 
 

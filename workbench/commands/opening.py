@@ -22,13 +22,14 @@ def open_project_options(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="a project, or log files and folders to read into one (default: asks which project)",
+        help="a project, or log files and folders, which are imported into one (default: asks which project)",
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="PROJECT",
-        help="with log files: the project to make or add to (default: named after the first file, here)",
+        help="with log files: the project to make or add to"
+        " (default: named after the first file, in the current folder)",
     )
     parser.add_argument(
         "--headless", action="store_true", help="with log files: print the result, open no screens"
@@ -50,9 +51,19 @@ def open_project(arguments: argparse.Namespace) -> int:
         Cancelled: Reading log files was cancelled from the keyboard; what was done is kept.
     """
     paths = [Path(path) for path in arguments.paths]
+    missing = [path for path in paths if not path.exists()]
+    if missing and (len(paths) > 1 or arguments.output or arguments.headless):
+        raise UsageError(
+            f"There is no file or folder {missing[0]}.",
+            "For example: `workbench open logs.jsonl -o mine.wb`",
+        )
     code = DONE
     path: Path | None = None
     if paths and first_look.are_logs(paths):
+        if arguments.read_only:
+            raise UsageError(
+                "--read-only is for a project; log files are written into one.", "Leave it out."
+            )
         made = Path(arguments.output or first_look.project_for(paths))
         code = first_look.first_look(paths, made, as_json=arguments.json)
         if arguments.headless or arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -60,7 +71,8 @@ def open_project(arguments: argparse.Namespace) -> int:
         path = made
     elif arguments.output or arguments.headless:
         raise UsageError(
-            "--output and --headless are for log files.", "`workbench open logs.jsonl -o mine.wb`"
+            "--output and --headless need log files.",
+            "For example: `workbench open logs.jsonl -o mine.wb`",
         )
     elif paths:
         path = paths[0]

@@ -1,1 +1,1 @@
-"""Scoring runs: what one would cost."""
+"""Scoring: makes the runs of a request, estimates their cost, and lists the sets of scores."""

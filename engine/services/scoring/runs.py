@@ -14,11 +14,15 @@ from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.services.training.run_files import held_out_by, run_named
 from engine.stages.fitting import FittingStage
+from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.reading_states import ReadingStage
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.selection import Selection
+
+LOOKED_AT = 500
+"""Conversations that are looked at to choose the default mode."""
 
 ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
 
@@ -105,12 +109,23 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if model.model.endpoints:
             return "base"
-        selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
-        with setup.project.reading() as conn:
-            enough = len(selection.ids(conn)) >= LEAST_FOR_PROBE
-        if enough:
+        if self._enough_for_probe(request):
             return "probe"
         return "tuned" if model.model.adapter is not None else "base"
+
+    def _enough_for_probe(self, request: ScoringRequest) -> bool:
+        """Whether enough of the first conversations could end in two places; copies are not noticed."""
+        project = self._setup.project
+        selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
+        with project.reading() as conn:
+            ids = selection.ids(conn)[:LOOKED_AT]
+        found = 0
+        for first in range(0, len(ids), LEAST_FOR_PROBE):
+            logs = logs_of(project, ids[first : first + LEAST_FOR_PROBE])
+            found += sum(len(log.item.boundaries) > 1 for log in logs)
+            if found >= LEAST_FOR_PROBE:
+                return True
+        return False
 
     def estimate(self, run: ScoringRun) -> Estimate:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""
