@@ -14,6 +14,7 @@ from engine.completeness import near_duplicates, probe
 from engine.completeness.probe import CrossFit
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
+from engine.number_format import counted, figure, figure_range
 from engine.records.scores import LEAST_FOR_PROBE, EndingTest
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.logs import logs_of
@@ -71,7 +72,7 @@ class FittingStage(CpuStage):
         super().__init__(project)
         self._model, self._states_key = model, states_key
         self._scored = 0
-        self._test: EndingTest | None = None
+        self._result = ""
 
     @property
     def title(self) -> str:
@@ -85,6 +86,14 @@ class FittingStage(CpuStage):
         with self._project.reading() as conn:
             known = hidden_states.fingerprint(conn, states)
         return {"probe": probe.VERSION, "states": states, "conversations": known}
+
+    def waiting(self) -> int:
+        """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
+        key = self.config_hash
+        with self._project.reading() as conn:
+            if scores.is_stored(conn, key):
+                return 0
+            return hidden_states.readable(conn, self._states_key())
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Fits, tests and stores the scores in one transaction; does nothing if they are stored already.
@@ -101,18 +110,19 @@ class FittingStage(CpuStage):
             read = _read(conn, self._states_key())
         total = probe.STEPS * 2
         yield Progress(0, total)
-        found: list[tuple[CrossFit, EndingTest | None]] = []
+        found: list[tuple[CrossFit, EndingTest]] = []
         done = 0
         for count, note in self._live(partial(self._fit, read), found.append):
             done += count
             yield Progress(min(done, total), total, note)
-        ((fit, self._test),) = found
+        ((fit, test),) = found
         model = self._model.model
         config = ScoreConfig(
-            key, "probe", model.label, model.adapter_name, float(fit.spread.mean()), self._test
+            key, "probe", model.label, model.adapter_name, float(fit.spread.mean()), test
         )
         entries = _score_entries(read, fit)
         self._scored = len(read.usable)
+        self._result = in_words(test)
 
         def store(conn: sqlite3.Connection) -> None:
             scores.register(conn, config)
@@ -128,11 +138,12 @@ class FittingStage(CpuStage):
         if not self._scored:
             return "The scores of the probe are stored already."
         text = f"Scored {self._scored:,} conversations by a probe that never saw them"
-        return f"{text}; {in_words(self._test)}."
+        return f"{text}; {self._result}."
 
-    def _fit(self, read: _Read, report: OnProgress) -> tuple[CrossFit, EndingTest | None]:
+    def _fit(self, read: _Read, report: OnProgress) -> tuple[CrossFit, EndingTest]:
         counts = read.counts
-        groups = self._groups(read)
+        cuts = draw_cuts(read.names, counts)
+        groups, keywords = self._read_texts(read, cuts)
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         if different < LEAST_FOR_PROBE:
             raise UsageError(
@@ -164,65 +175,61 @@ class FittingStage(CpuStage):
             lambda: report(1, "comparing with position alone"),
             strengths=POSITION_STRENGTHS,
         )
-        return fit, self._tested(read, fit, by_position)
+        return fit, _test(counts, cuts, fit, by_position, keywords)
 
-    def _tested(self, read: _Read, fit: CrossFit, by_position: CrossFit) -> EndingTest | None:
-        cuts = draw_cuts(read.names, read.counts)
-        both = np.concatenate([cuts.whole, cuts.cut])
-        label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
-        pair = [*range(len(cuts.whole))] * 2
-        hits = int((fit.p[cuts.whole] >= WHOLE).sum())
-        alarms = int((fit.p[cuts.cut] >= WHOLE).sum())
-        share, pairs = matched(fit.p, read.counts)
-        closing = self._keywords(read, cuts)
-        return EndingTest(
-            conversations=len(cuts.whole),
-            auroc=auroc(fit.p[both].tolist(), label, pair),
-            f1=2 * hits / (len(cuts.whole) + hits + alarms),
-            keywords=auroc(closing, label, pair).value,
-            position=auroc(by_position.p[both].tolist(), label, pair).value,
-            matched=share,
-            matched_pairs=pairs,
-        )
+    def _read_texts(self, read: _Read, cuts: Cuts) -> tuple[near_duplicates.Ints, list[float]]:
+        """What only the texts tell, from one pass over them.
 
-    def _groups(self, read: _Read) -> near_duplicates.Ints:
-        """A group for each usable conversation; nearly equal ones share it, so that they share a fold."""
-        found = []
-        ids = [entry.conversation_id for entry in read.usable]
-        for first in range(0, len(ids), CHUNK):
-            self._check()
-            for log in logs_of(self._project, ids[first : first + CHUNK]):
-                text = " ".join(piece.text for piece in log.pieces)
-                found.append(near_duplicates.shingles(text))
-        return near_duplicates.groups(found)
-
-    def _keywords(self, read: _Read, cuts: Cuts) -> list[float]:
-        """What the keyword rule says at each whole boundary, then at each cut one."""
+        Returns:
+            A group for each usable conversation, which nearly equal ones share, so that they share a fold; and the
+            keyword rule's answer at each whole boundary, then at each cut one.
+        """
         owner = np.repeat(np.arange(len(read.usable)), read.counts)
         places = [place for entry in read.usable for place in entry.places]
         asked: dict[int, list[tuple[int, int]]] = {}
         for at, boundary in enumerate([*cuts.whole.tolist(), *cuts.cut.tolist()]):
             entry = read.usable[owner[boundary]]
             asked.setdefault(entry.conversation_id, []).append((at, places[boundary].message))
-        found = [0.0] * (2 * len(cuts.whole))
-        ids = list(asked)
+        found = []
+        keywords = [0.0] * (2 * len(cuts.whole))
+        ids = [entry.conversation_id for entry in read.usable]
         for first in range(0, len(ids), CHUNK):
             self._check()
             for log in logs_of(self._project, ids[first : first + CHUNK]):
+                text = " ".join(piece.text for piece in log.pieces)
+                found.append(near_duplicates.shingles(text))
                 index = {piece.message: nth for nth, piece in enumerate(log.pieces)}
-                for at, message in asked[log.id]:
-                    found[at] = float(sounds_complete(log.pieces[: index[message] + 1]))
-        return found
+                for at, message in asked.get(log.id, ()):
+                    keywords[at] = float(sounds_complete(log.pieces[: index[message] + 1]))
+        return near_duplicates.groups(found), keywords
 
 
-def in_words(test: EndingTest | None) -> str:
+def _test(
+    counts: list[int], cuts: Cuts, fit: CrossFit, by_position: CrossFit, keywords: list[float]
+) -> EndingTest:
+    both = np.concatenate([cuts.whole, cuts.cut])
+    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
+    pair = [*range(len(cuts.whole))] * 2
+    hits = int((fit.p[cuts.whole] >= WHOLE).sum())
+    alarms = int((fit.p[cuts.cut] >= WHOLE).sum())
+    share, pairs = matched(fit.p, counts)
+    return EndingTest(
+        conversations=len(cuts.whole),
+        auroc=auroc(fit.p[both].tolist(), label, pair),
+        f1=2 * hits / (len(cuts.whole) + hits + alarms),
+        keywords=auroc(keywords, label, pair).value,
+        position=auroc(by_position.p[both].tolist(), label, pair).value,
+        matched=share,
+        matched_pairs=pairs,
+    )
+
+
+def in_words(test: EndingTest) -> str:
     """The result of a test in a few words."""
-    if test is None:
-        return "nothing could be tested"
     area = test.auroc
     return (
-        f"whole against cut: AUROC {area.value:.2f} ({area.low:.2f} to {area.high:.2f}),"
-        f" {test.conversations:,} conversations"
+        f"whole against cut: AUROC {figure(area.value)} ({figure_range(area.low, area.high)}),"
+        f" {counted(test.conversations, 'conversation')}"
     )
 
 

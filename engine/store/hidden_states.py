@@ -87,6 +87,12 @@ def ids_without_states(conn: sqlite3.Connection, config_hash: str) -> array[int]
     return array("q", (row[0] for row in rows))
 
 
+def readable(conn: sqlite3.Connection, config_hash: str) -> int:
+    """Number of conversations that have states under a configuration."""
+    query = "SELECT count(*) FROM hidden_state WHERE config_hash = ? AND length(states) > 0"
+    return int(conn.execute(query, (config_hash,)).fetchone()[0])
+
+
 def fingerprint(conn: sqlite3.Connection, config_hash: str) -> str:
     """16 hex digits over the conversations that have states, or a reason for none, under a configuration."""
     rows = conn.execute(

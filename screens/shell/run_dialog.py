@@ -20,11 +20,11 @@ from engine.text import one_line
 from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
 
-MODES: tuple[tuple[Mode, str, str], ...] = (
-    ("probe", "probe", "learns the ends of your own logs; each is scored unseen"),
-    ("base", "base", "a model asked what remains; near chance on unseen logs"),
-    ("tuned", "tuned", "with a completion adapter: the end tag's own probability"),
-    ("judge", "judge", "a yes/no question; the baseline to compare with"),
+MODES: tuple[tuple[Mode, str], ...] = (
+    ("probe", "learns the ends of your own logs; each is scored unseen"),
+    ("base", "an unadapted model, asked what remains; often near chance"),
+    ("tuned", "with a completion adapter: the end tag's own probability"),
+    ("judge", "a yes/no question; the baseline to compare with"),
 )
 
 
@@ -45,8 +45,8 @@ class RunDialog(Dialog[Mode | None]):
             box.border_title = "Score conversations"
             yield OptionList(
                 *[
-                    Option(Content.assemble((f"{name:<7}", "bold"), (what, "$tone-muted")))
-                    for _, name, what in MODES
+                    Option(Content.assemble((f"{mode:<7}", "bold"), (what, "$tone-muted")))
+                    for mode, what in MODES
                 ],
                 markup=False,
             )
@@ -58,7 +58,7 @@ class RunDialog(Dialog[Mode | None]):
 
     def on_mount(self) -> None:
         """Begins at one of the modes."""
-        names = [mode for mode, _, _ in MODES]
+        names = [mode for mode, _ in MODES]
         self.query_one(OptionList).highlighted = names.index(self._first)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -89,6 +89,9 @@ def estimate_content(estimate: Estimate) -> Content:
     """An estimate in words."""
     if estimate.items == 0:
         return Content("Everything has been scored in this mode; S on the overview shows it.")
+    if estimate.tokens == 0:
+        count = number_format.counted(estimate.items, "conversation")
+        return Content(f"{count} read already; only the fit is left, which takes seconds")
     facts = [number_format.counted(estimate.items, "conversation")]
     if estimate.tokens is not None:
         facts.append(f"{number_format.amount(estimate.tokens)} tokens")

@@ -42,7 +42,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
         Trainers().kill(RunDirectory(folder))
 
 
-def told(run: RunDirectory, kind: str) -> list[dict[str, Any]]:
+def events_of(run: RunDirectory, kind: str) -> list[dict[str, Any]]:
     """The events of one kind so far."""
     return [event for event in read_events(run.events)[0] if event["event"] == kind]
 
@@ -65,7 +65,7 @@ def test_begun_killed_gone_on_and_used(
     assert begun.returncode == 0, begun.stderr.decode()
     run = RunDirectory(runs_folder(project) / "mine")
 
-    wait_for(lambda: told(run, "checkpoint"), MINUTES)
+    wait_for(lambda: events_of(run, "checkpoint"), MINUTES)
     pid = pid_of(run)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -78,8 +78,8 @@ def test_begun_killed_gone_on_and_used(
     assert resumed.returncode == 0, resumed.stderr.decode()
     row = data(resumed)
     assert (row["state"], row["adapter"], row["step"]) == ("finished", True, row["steps"])
-    assert told(run, "started")[1]["step"] == told(run, "checkpoint")[0]["step"]
-    assert told(run, "parity")[0]["top1"] >= 0.99
+    assert events_of(run, "started")[1]["step"] == events_of(run, "checkpoint")[0]["step"]
+    assert events_of(run, "parity")[0]["top1"] >= 0.99
 
     score = (
         "run", "complete", project, "--model", base, "--adapter", "mine", "--no-tune", "--no-remaining",

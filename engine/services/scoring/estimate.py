@@ -12,7 +12,6 @@ from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import SPEED_TOKENS
 from engine.records.runs import Estimate
-from engine.records.scores import Mode
 from engine.stages.fitting import FittingStage
 from engine.stages.model_work import RunModel
 from engine.stages.reading_states import ReadingStage
@@ -39,7 +38,6 @@ class ScoringRun:
         stages: All of the run in order; the other two are among them.
     """
 
-    mode: Mode
     model: RunModel
     question: Question
     reading: ScoringStage | ReadingStage
@@ -77,7 +75,9 @@ def estimate_scoring(
         stride = max(1, len(left) // SAMPLE)
         sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
     if not left:
-        return Estimate(0, 0, model.tokens_per_s, 0.0, model.label)
+        # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
+        fits = run.scored.waiting() if isinstance(run.scored, FittingStage) else 0
+        return Estimate(fits, 0, model.tokens_per_s, 0.0, model.label)
     client = process.client_for(model)
     loaded = client.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]

@@ -62,7 +62,7 @@ class ScoringRuns:
             stages.append(remaining)
         others = () if writer is model else (writer,)
         before = setup.tuning.before(model, *others) if request.tune else []
-        return ScoringRun(mode, model, question, reading, scored, [*before, *stages])
+        return ScoringRun(model, question, reading, scored, [*before, *stages])
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: RunModel) -> RunModel:
         """The model that writes remaining tasks: the one that scores, with a completion adapter beside a probe."""

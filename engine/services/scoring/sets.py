@@ -74,9 +74,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     best = max(better, key=lambda other: (other.scored, other.number), default=None)
     if one.test is None:
         if best is not None:
-            remedy = f"set {best.number} is tested: {name_of(best)}"
-        elif one.mode == "probe":
-            remedy = "import conversations that could end in two places"
+            remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
         else:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
@@ -91,7 +89,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
         return Reliability(words)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
     if best is not None:
-        remedy = f"set {best.number} does better: {name_of(best)}"
+        remedy = f"choose set {best.number}, which does better: {name_of(best)}"
     return Reliability(words, doubt, remedy, best)
 
 

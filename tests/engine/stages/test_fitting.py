@@ -186,7 +186,8 @@ class TestFitting:
     def test_a_cancel_stores_nothing(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A fit that is cancelled leaves no scores and no set in force."""
+        """A fit that is cancelled leaves no scores and no set in force; until a fit is stored, what was read waits for
+        it."""
         give_states(project, list(range(1, COUNT + 1)))
         stage = fitting(project)
         whole = probe.cross_fit
@@ -200,6 +201,11 @@ class TestFitting:
         with project.reading() as conn:
             assert scores.config_in_force(conn) is None
             assert scores.configs(conn) == []
+            usable = sum(1 for entry in hidden_states.of_config(conn, KEY) if entry.places)
+        assert stage.waiting() == usable > 0
+        monkeypatch.undo()
+        run(project, fitting(project))
+        assert stage.waiting() == 0
 
 
 class TestReading:

@@ -313,7 +313,7 @@ class TestSets:
             shown = text(pilot)
             assert "in force: base · SmolLM2-135M-Instruct" in shown
             assert "stored beside them" in shown
-            assert "near chance on unseen logs" in shown
+            assert "often near chance" in shown
 
 
 class TestCards:

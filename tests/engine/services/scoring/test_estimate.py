@@ -56,7 +56,7 @@ def estimate(
         )
         question, run_model = question_for("tuned", {}, None), RunModel(model)
         stage = ScoringStage(project, process, run_model, "tuned", question)
-        run = ScoringRun("base", run_model, question, stage, stage, [stage])
+        run = ScoringRun(run_model, question, stage, stage, [stage])
         found = estimate_scoring(
             project, process, run, lambda _, speed, tokens: measured.append(tokens)
         )
