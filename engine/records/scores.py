@@ -60,7 +60,7 @@ class EndingTest:
         keywords: AUROC of the keyword rule on the same pairs.
         position: AUROC of a regression on position and length alone, made like the probe.
         matched: P(a whole conversation has a higher score than a longer one cut at the same place); None if no two
-            conversations allow it.
+            conversations allow it, and in a set made before this had an interval.
         matched_pairs: Number of such pairs.
     """
 
@@ -69,7 +69,7 @@ class EndingTest:
     f1: float
     keywords: float
     position: float
-    matched: float | None
+    matched: Interval | None
     matched_pairs: int
 
 

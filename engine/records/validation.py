@@ -10,7 +10,7 @@ from engine.records.scores import Mode
 
 Curve = tuple[tuple[float, float], ...]
 """Points by their first coordinate."""
-RowKind = Literal["scores", "keywords"]
+RowKind = Literal["scores", "keywords", "position"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,11 @@ class TruncationRow:
 
     Attributes:
         name: Its title, e.g. `tuned star-1` or `keyword rule`.
-        mode, model, adapter, config_hash: Configuration of the scores; None for the keyword rule.
+        kind: Scores, or a baseline that reads no score: the keyword rule, or position and length alone.
+        matched: P(a whole conversation has a higher value than a longer one cut at the same boundary); None if no two
+            conversations allow it.
+        matched_pairs: Number of such pairs.
+        mode, model, adapter, config_hash: Configuration of the scores; None for a baseline.
         scored: Number of the conversations asked for that it has a score for.
         recipe, conversations, cut: Recipe of the adapter, number of conversations it was trained on, and number of
             those that were cut off for an experiment; empty and None if unknown.
@@ -94,6 +98,8 @@ class TruncationRow:
     kind: RowKind
     scored: int
     found: Classification
+    matched: Interval | None = None
+    matched_pairs: int = 0
     mode: Mode | None = None
     model: str | None = None
     adapter: str | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.completeness import near_duplicates, probe
+from engine.completeness.position import by_position
 from engine.completeness.probe import CrossFit
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
@@ -27,9 +28,6 @@ from engine.validate.endings import Cuts, draw_cuts, matched
 from engine.validate.keywords import sounds_complete
 from engine.validate.statistics.ranking import auroc
 from engine.worker.client import OnProgress
-
-POSITION_STRENGTHS = (1.0,)
-"""Three numbers need hardly any regularisation."""
 
 CHUNK = 500
 """Conversations whose text is read at once for the keyword rule."""
@@ -160,22 +158,15 @@ class FittingStage(CpuStage):
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         group = np.repeat(groups, counts)
         fit = probe.cross_fit(states, end, group, lambda: report(1, "fitting"))
-        position = np.array(
+        position = by_position(
             [
-                [number, place.chars, place.step_chars]
-                for entry in read.usable
-                for number, place in enumerate(entry.places)
+                [(number, place.chars, place.step_chars) for number, place in enumerate(one.places)]
+                for one in read.usable
             ],
-            dtype=np.float32,
-        )
-        by_position = probe.cross_fit(
-            np.log1p(position),
-            end,
-            group,
+            groups,
             lambda: report(1, "comparing with position alone"),
-            strengths=POSITION_STRENGTHS,
         )
-        return fit, _test(counts, cuts, fit, by_position, keywords)
+        return fit, _test(counts, cuts, fit, position, keywords)
 
     def _read_texts(self, read: _Read, cuts: Cuts) -> tuple[near_duplicates.Ints, list[float]]:
         """What only the texts tell, from one pass over them.
@@ -205,20 +196,20 @@ class FittingStage(CpuStage):
 
 
 def _test(
-    counts: list[int], cuts: Cuts, fit: CrossFit, by_position: CrossFit, keywords: list[float]
+    counts: list[int], cuts: Cuts, fit: CrossFit, position: CrossFit, keywords: list[float]
 ) -> EndingTest:
     both = np.concatenate([cuts.whole, cuts.cut])
     label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
     pair = [*range(len(cuts.whole))] * 2
     hits = int((fit.p[cuts.whole] >= WHOLE).sum())
     alarms = int((fit.p[cuts.cut] >= WHOLE).sum())
-    share, pairs = matched(fit.p, counts)
+    share, pairs = matched(np.split(fit.p, np.cumsum(counts)[:-1]))
     return EndingTest(
         conversations=len(cuts.whole),
         auroc=auroc(fit.p[both].tolist(), label, pair),
         f1=2 * hits / (len(cuts.whole) + hits + alarms),
         keywords=auroc(keywords, label, pair).value,
-        position=auroc(by_position.p[both].tolist(), label, pair).value,
+        position=auroc(position.p[both].tolist(), label, pair).value,
         matched=share,
         matched_pairs=pairs,
     )

@@ -204,7 +204,14 @@ def _config(row: tuple[Any, ...]) -> ScoreConfig:
 
 
 def _test(value: dict[str, Any]) -> EndingTest:
-    return EndingTest(**{**value, "auroc": Interval(**value["auroc"])})
+    matched = value["matched"]  # a bare number in the first version of the probe
+    return EndingTest(
+        **{
+            **value,
+            "auroc": Interval(**value["auroc"]),
+            "matched": Interval(**matched) if isinstance(matched, dict) else None,
+        }
+    )
 
 
 def add(

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
+from engine.records.interval import Interval
 from engine.records.validation import Classification, Contrast, TruthRow, TruthTable
 from engine.validate import truths
+from engine.validate.endings import matched
 from engine.validate.statistics.classification import NAMES, classify, draw
 from engine.validate.statistics.curves import rejection, roc
 from engine.validate.statistics.ranking import placements
@@ -26,10 +30,12 @@ CLAIMS = ("not complete", "reward 0", "reward below 1")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Message indices of the last boundary and of the cut; `cut` is None when the conversation cannot be cut."""
+    """Message indices of the last boundary, of the cut, and of all boundaries that every scoring has, in order; `cut`
+    is None when the conversation cannot be cut."""
 
     last: int
     cut: int | None
+    boundaries: tuple[int, ...]
 
 
 def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
@@ -48,7 +54,7 @@ def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> d
         if not shared or any(max(one) != shared[-1] for one in curves):
             continue
         nth = cut_at(seed, name, len(shared))
-        place = Place(shared[-1], None if nth is None else shared[nth])
+        place = Place(shared[-1], None if nth is None else shared[nth], tuple(shared))
         asked = [place.last] if place.cut is None else [place.last, place.cut]
         if all(one[message] is not None for one in curves for message in asked):
             found[key] = place
@@ -65,6 +71,16 @@ def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> Class
         ValueError: No conversation can be cut.
     """
     return classify(*pairs(way, where), threshold)
+
+
+def matched_test(way: Values, where: Mapping[int, Place]) -> tuple[Interval | None, int]:
+    """Measures how well a scoring tells whole conversations from longer ones cut at the same boundary.
+
+    Returns:
+        See `engine.validate.endings.matched`.
+    """
+    curves = [[way[key][message] for message in place.boundaries] for key, place in where.items()]
+    return matched([np.array(curve, dtype=float) for curve in curves])
 
 
 def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bool], list[int]]:

@@ -2,7 +2,7 @@
 
 The truncation test compares a whole conversation with itself cut at random, so the whole one is always longer, and on
 logs of one kind its length alone may tell. The matched test compares a whole conversation with longer ones cut at the
-same boundary, counted from the first, so that neither position nor number of turns tells anything.
+same boundary, counted from the first, so that the number of steps tells nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.records.interval import Interval
+from engine.validate.statistics.ranking import LEAST_GROUPS, area_interval
 from engine.validate.truncation import cut_at
 
 Floats = NDArray[np.float64]
@@ -46,26 +48,44 @@ def draw_cuts(names: Sequence[str], counts: Sequence[int], seed: int = 0) -> Cut
     return Cuts(np.array(whole, dtype=np.int64), np.array(cut, dtype=np.int64))
 
 
-def matched(values: Floats, counts: Sequence[int]) -> tuple[float | None, int]:
+def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
     """P(a whole conversation has a higher value than a longer one cut at the same boundary), ties counting half.
 
+    The interval counts conversations, not pairs: its variance is the infinitesimal jackknife of the share over
+    conversations (Efron 1982, "The Jackknife, the Bootstrap and Other Resampling Plans", chapter 6).
+
     Args:
-        values: One for each boundary of all conversations, shape (boundaries,).
-        counts: Number of boundaries of each conversation.
+        curves: For each conversation the value at each of its boundaries; NaN where there is none.
 
     Returns:
         The share over all pairs, None without any, and the number of pairs.
     """
-    number = np.concatenate([np.arange(count) for count in counts]) if counts else np.empty(0)
-    length = np.repeat(np.asarray(counts, dtype=np.int64), counts)
-    ends = number == length - 1
-    wins, pairs = 0.0, 0
+    owner = np.repeat(np.arange(len(curves)), [len(one) for one in curves])
+    number = np.concatenate([np.arange(len(one)) for one in curves]) if curves else np.empty(0)
+    values = np.concatenate(curves) if curves else np.empty(0)
+    ends = number == np.repeat([len(one) - 1 for one in curves], [len(one) for one in curves])
+    wins, pairs = np.zeros(len(curves)), np.zeros(len(curves))
     for place in np.unique(number):
-        at = number == place
-        whole, cut = values[at & ends], np.sort(values[at & ~ends])
-        if len(whole) and len(cut):
-            below = np.searchsorted(cut, whole, side="left")
-            up_to = np.searchsorted(cut, whole, side="right")
-            wins += float((below + up_to).sum()) / 2
-            pairs += len(whole) * len(cut)
-    return (wins / pairs if pairs else None), pairs
+        at = (number == place) & ~np.isnan(values)
+        whole, cut = np.flatnonzero(at & ends), np.flatnonzero(at & ~ends)
+        if not len(whole) or not len(cut):
+            continue
+        np.add.at(wins, owner[whole], _beaten(values[whole], values[cut]))
+        np.add.at(pairs, owner[whole], len(cut))
+        np.add.at(wins, owner[cut], len(whole) - _beaten(values[cut], values[whole]))
+        np.add.at(pairs, owner[cut], len(whole))
+    total = pairs.sum() / 2
+    if not total:
+        return None, 0
+    share = float(wins.sum() / 2 / total)
+    highs = int((pairs > 0).sum())
+    variance = float(np.square(wins - share * pairs).sum()) / total**2
+    few = highs < LEAST_GROUPS
+    return area_interval(share, None if few else variance, highs, highs), int(total)
+
+
+def _beaten(of: Floats, among: Floats) -> Floats:
+    """How many of `among` each value exceeds, ties counting half; shape as `of`."""
+    ranked = np.sort(among)
+    below, up_to = (np.searchsorted(ranked, of, side) for side in ("left", "right"))
+    return np.asarray((below + up_to) / 2)

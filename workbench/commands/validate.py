@@ -166,7 +166,7 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
         f"{'':<15}{cut.notes[1]}",
         "",
         *table_lines(cut, longest=completeness_report.LONGEST_NAME),
-        *_pairwise(found.contrasts),
+        *_pairwise(completeness_report.main_contrasts(found)),
     ]
     for table, truth in zip(against, found.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
@@ -175,7 +175,8 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
             continue
         head, *rows = table_lines(table, longest=completeness_report.LONGEST_NAME)
         chance = " and ".join(figure(one.chance or 0.0) for one in table.columns[1:])
-        lines += [f"{head}  (by chance {chance})", *rows, *_pairwise(truth.contrasts)]
+        lines += [f"{head}  (by chance {chance})", *rows]
+        lines += _pairwise(completeness_report.main_contrasts(found, truth))
     return lines
 
 

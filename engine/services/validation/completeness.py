@@ -6,14 +6,17 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
+from engine.completeness import near_duplicates
+from engine.completeness.position import Position, by_position
 from engine.conversation import Role, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog, adapter_name
-from engine.records.scores import Mode
-from engine.records.validation import CompletenessTable, TruncationRow
+from engine.records.scores import LEAST_FOR_PROBE, Mode
+from engine.records.validation import CompletenessTable, RowKind, TruncationRow
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
@@ -26,6 +29,7 @@ from engine.validate.completeness import (
     Values,
     cut_contrasts,
     cut_test,
+    matched_test,
     pairs,
     places,
     truth_tables,
@@ -36,6 +40,8 @@ from engine.validate.statistics.curves import reliability, roc
 from engine.validate.tables import OnStep
 
 KEYWORDS = "keyword rule"
+POSITION = "position alone"
+_BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
 LEAST_SHARE = 0.5
 """Least coverage of a row, relative to the scores with the best coverage. Scores below it get no row: the test uses
 only conversations that all rows cover, and these would be too few."""
@@ -79,7 +85,7 @@ def completeness_table(
         catalog: Resolves adapters by name or checksum, and records how they were trained.
         run: Training run whose held-out conversations are tested; None tests all conversations.
         query: Filter and order of the conversations; None takes all in id order.
-        mode, adapter: Restrict the rows to these; the keyword rule always has a row. An adapter is named by its name,
+        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
             its file or its run.
         seed: Seed of the random cuts.
         limit: Test at most this many conversations; None tests all.
@@ -121,8 +127,8 @@ def completeness_table(
                 " nothing can be cut.",
                 "Ask for one row with --mode or --adapter, or score more.",
             )
-        on_step("the keyword rule")
-        ways[KEYWORDS] = _keywords(conn, where)
+        on_step("the keyword rule, and position alone")
+        ways.update(_baselines(conn, where))
         truth = {key: one for key, one in imports.truths(conn) if key in names}
     on_step("drawing conversations")
     by_title = {titles[config.config_hash]: config for config in kept}
@@ -242,19 +248,35 @@ def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[s
     }
 
 
-def _keywords(
-    conn: sqlite3.Connection, where: Mapping[int, Place]
-) -> dict[int, dict[int, float | None]]:
-    found: dict[int, dict[int, float | None]] = {}
+def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str, Values]:
+    """Scorings of the same boundaries without a model: the keyword rule, and a regression on position and length.
+
+    There is none by position with fewer than `LEAST_FOR_PROBE` conversations that can be cut, nearly equal ones counted
+    once.
+    """
+    keywords: dict[int, dict[int, float | None]] = {}
+    curves: list[list[Position]] = []
+    shingles = []
     for page in id_pages(conn, list(where)):
         for key, messages in conversations.conversations_for(conn, page):
             pieces = render_log(messages)
-            asked = {where[key].last, where[key].cut}
-            found[key] = {
-                piece.message: float(sounds_complete(pieces[: index + 1]))
-                for index, piece in enumerate(pieces)
-                if piece.message in asked
+            lengths = [len(piece.text) for piece in pieces]
+            so_far = list(accumulate(lengths))
+            index = {piece.message: nth for nth, piece in enumerate(pieces)}
+            at = [index[message] for message in where[key].boundaries]
+            keywords[key] = {
+                pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in at
             }
+            curves.append([(number, so_far[nth], lengths[nth]) for number, nth in enumerate(at)])
+            shingles.append(near_duplicates.shingles(" ".join(piece.text for piece in pieces)))
+    found: dict[str, Values] = {KEYWORDS: keywords}
+    groups = near_duplicates.groups(shingles)
+    cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}
+    if len(cuttable) >= LEAST_FOR_PROBE:
+        values = iter(by_position(curves, groups).p.tolist())
+        found[POSITION] = {
+            key: {message: next(values) for message in where[key].boundaries} for key in keywords
+        }
     return found
 
 
@@ -268,14 +290,26 @@ def _row(
     found = cut_test(way, where, THRESHOLD)
     values, whole, _ = pairs(way, where)
     curve, calibration = roc(values, whole), reliability(values, whole)
+    share, compared = matched_test(way, where)
     if config is None:
-        return TruncationRow(title, "keywords", len(way), found, roc=curve, reliability=calibration)
+        return TruncationRow(
+            title,
+            _BASELINES[title],
+            len(way),
+            found,
+            share,
+            compared,
+            roc=curve,
+            reliability=calibration,
+        )
     origin = origins.get(config.config_hash, AdapterOrigin())
     return TruncationRow(
         title,
         "scores",
         len(way),
         found,
+        share,
+        compared,
         config.mode,
         config.model,
         config.adapter,

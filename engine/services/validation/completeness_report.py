@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from engine.records.interval import Interval
 from engine.records.report import Plot, ReportColumn, ReportRow, ReportTable
 from engine.records.validation import (
     Classification,
     CompletenessTable,
+    Contrast,
     Curve,
     TruncationRow,
     TruthTable,
@@ -22,10 +24,22 @@ LONGEST_NAME = 44
 DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
 ROC = Plot("ROC", "false alarms", DIAGONAL)
 _RELIABILITY = Plot("whole in fact, by value", "value", DIAGONAL)
+_BASELINES = {
+    "keywords": "closing words, no model",
+    "position": "step number and lengths, no model",
+}
 _CUT = "whole against cut"
 _CUT_COLUMNS = (
     ReportColumn("", "text", "name", text_title=_CUT),
     ReportColumn("AUROC", "interval", "auroc", chance=0.5),
+    ReportColumn(
+        "same place",
+        "interval",
+        "matched",
+        means="AUROC of whole conversations against longer ones cut at the same boundary",
+        chance=0.5,
+        text_ends=False,
+    ),
     ReportColumn("F1", "interval", "f1"),
     ReportColumn(
         "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", text_ends=False
@@ -46,7 +60,7 @@ def kept_accuracy_plot(right: float) -> Plot:
 
 def tables(found: CompletenessTable) -> list[ReportTable]:
     """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
-    return [_truncation_table(found), *(_truth_table(one) for one in found.truths)]
+    return [_truncation_table(found), *(_truth_table(one, found) for one in found.truths)]
 
 
 def _truncation_table(found: CompletenessTable) -> ReportTable:
@@ -68,12 +82,14 @@ def _truncation_table(found: CompletenessTable) -> ReportTable:
 
 def _truncation_row(row: TruncationRow, found: CompletenessTable) -> ReportRow:
     return ReportRow(
-        (row.name, *(getattr(row.found, column.key) for column in _CUT_COLUMNS[1:])),
-        means="closing words, no model" if row.kind == "keywords" else (row.model or ""),
-        conclusions=contrasts_about(row.name, found.contrasts),
+        (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
+        kind="method" if row.kind == "scores" else "baseline",
+        means=_BASELINES.get(row.kind) or row.model or "",
+        conclusions=contrasts_about(row.name, main_contrasts(found)),
         curves=(row.reliability, row.roc),
         details={
             "kind": row.kind,
+            "matched_pairs": row.matched_pairs,
             "mode": row.mode,
             "model": row.model,
             "adapter": row.adapter,
@@ -86,7 +102,29 @@ def _truncation_row(row: TruncationRow, found: CompletenessTable) -> ReportRow:
     )
 
 
-def _truth_table(table: TruthTable) -> ReportTable:
+def main_contrasts(found: CompletenessTable, truth: TruthTable | None = None) -> list[Contrast]:
+    """The contrasts of the truncation test, or those of a claim, without those of scores and the worse baseline: scores
+    have to be better than the best that needs no model."""
+    areas = {row.name: row.found.auroc.value for row in found.rows}
+    if truth is not None:
+        areas = {row.name: row.auroc.value for row in truth.rows}
+    plain = {row.name for row in found.rows if row.kind != "scores"} & areas.keys()
+    worse = plain - {max(plain, key=lambda name: areas[name], default="")}
+    return [
+        one
+        for one in (found if truth is None else truth).contrasts
+        if not {one.one, one.other} & worse or {one.one, one.other} <= plain
+    ]
+
+
+def _figure(row: TruncationRow, key: str) -> Interval | None:
+    if key == "matched":
+        return row.matched
+    found: Interval = getattr(row.found, key)
+    return found
+
+
+def _truth_table(table: TruthTable, found: CompletenessTable) -> ReportTable:
     covered = table.holds + table.fails
     return ReportTable(
         table.claim,
@@ -98,7 +136,7 @@ def _truth_table(table: TruthTable) -> ReportTable:
         tuple(
             ReportRow(
                 (row.name, row.auroc, row.ap),
-                conclusions=contrasts_about(row.name, table.contrasts),
+                conclusions=contrasts_about(row.name, main_contrasts(found, table)),
                 curves=(row.rejection, row.roc),
             )
             for row in table.rows

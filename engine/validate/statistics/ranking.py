@@ -41,10 +41,19 @@ def auroc(
         ValueError: A class is missing, or the lengths differ.
     """
     found = placements(values, positive, groups)
-    variance = found.variance
-    if variance is not None and variance > 0 and 0 < found.area < 1:
-        return _on_logits(found.area, math.sqrt(variance))
-    return _score_interval(found.area, found.high_groups, found.low_groups)
+    return area_interval(found.area, found.variance, found.high_groups, found.low_groups)
+
+
+def area_interval(area: float, variance: float | None, highs: int, lows: int) -> Interval:
+    """Returns an area with its 95% interval: on the logit scale, or the score interval where the variance is None or 0.
+
+    Args:
+        variance: Of the area; None if there are too few cases to estimate it.
+        highs, lows: Number of independent cases of each class, for the score interval.
+    """
+    if variance is not None and variance > 0 and 0 < area < 1:
+        return _on_logits(area, math.sqrt(variance))
+    return _score_interval(area, highs, lows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ NAMES = {key: f"c/{key}" for key in range(1, 21)}
 RISING: Values = {key: {1: 0.1, 3: 0.2, 5: 0.9} for key in NAMES}
 
 
-AT_END = {key: Place(5, None) for key in NAMES}
+AT_END = {key: Place(5, None, (5,)) for key in NAMES}
 FLAT: Values = {key: {1: 0.5, 3: 0.5, 5: 0.5} for key in NAMES}
 LOW_WHERE_FAILED: Values = {key: {5: 0.1 if key > 15 else 0.8} for key in NAMES}
 
@@ -29,7 +29,7 @@ class TestPlaces:
         found = places({"a": RISING, "b": RISING}, NAMES, seed=4)
         assert found.keys() == NAMES.keys()
         for key, place in found.items():
-            assert place == Place(5, (1, 3, 5)[cut_at(4, NAMES[key], 3) or 0])
+            assert place == Place(5, (1, 3, 5)[cut_at(4, NAMES[key], 3) or 0], (1, 3, 5))
 
     def test_only_what_all_have_scored(self) -> None:
         """A conversation without a score in one configuration, or with another end, is in no table."""
@@ -58,7 +58,7 @@ class TestCut:
     def test_a_way_that_knows(self) -> None:
         """Scores that jump at the end separate whole from cut for all that can be cut."""
         where = places({"a": RISING}, NAMES, 0)
-        where[1] = Place(5, None)
+        where[1] = Place(5, None, (5,))
         found = cut_test(RISING, where, 0.5)
         assert found.auroc.value == found.f1.value == 1
         turned = {key: {m: 1 - (v or 0) for m, v in one.items()} for key, one in RISING.items()}
@@ -72,7 +72,7 @@ class TestCut:
     def test_nothing_to_cut(self) -> None:
         """Without a conversation to cut there is no test."""
         with pytest.raises(ValueError, match="Both kinds"):
-            cut_test(RISING, {1: Place(5, None)}, 0.5)
+            cut_test(RISING, {1: Place(5, None, (5,))}, 0.5)
 
 
 class TestTruth:

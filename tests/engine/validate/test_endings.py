@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from engine.validate.endings import draw_cuts, matched
 from engine.validate.truncation import cut_at
 
+CLOSE_TO_TRUE = 0.6915
+"""P(x + 1 > y) where x and y are sums of two standard normal values: the normal distribution function at 1/2."""
+
 
 @given(st.lists(st.integers(1, 9), max_size=20), st.integers(0, 5))
 def test_cuts_are_those_of_the_table(counts: list[int], seed: int) -> None:
@@ -28,29 +31,56 @@ class TestMatched:
     def test_only_equal_places_are_compared(self) -> None:
         """A conversation of two turns is held against the second boundary of longer ones, and those of one turn
         against first boundaries."""
-        counts = [1, 2, 3]
-        values = np.array([0.9, 0.1, 0.4, 0.2, 0.6, 0.8])
+        curves = [np.array(one) for one in ([0.9], [0.1, 0.4], [0.2, 0.6, 0.8])]
         # .9 beats .1 and .2; .4 loses to .6
-        assert matched(values, counts) == (2 / 3, 3)
+        share, pairs = matched(curves)
+        assert share is not None
+        assert (share.value, pairs) == (2 / 3, 3)
 
     def test_a_score_that_only_grows_with_position_is_at_chance(self) -> None:
         """What position alone tells is worth nothing here."""
-        counts = [1, 2, 3, 4, 5]
-        values = np.concatenate([np.arange(count, dtype=float) for count in counts])
-        assert matched(values, counts)[0] == 0.5
+        share, _ = matched([np.arange(count, dtype=float) for count in (1, 2, 3, 4, 5)])
+        assert share is not None
+        assert share.value == 0.5
+
+    def test_what_is_unscored_is_left_out(self) -> None:
+        """A boundary without a value is in no pair."""
+        share, pairs = matched([np.array([0.5]), np.array([np.nan, 0.5]), np.array([0.1, 0.2])])
+        assert share is not None
+        assert (share.value, pairs) == (1.0, 1)
 
     @given(st.lists(st.integers(1, 6), max_size=12))
     def test_it_counts_every_pair(self, counts: list[int]) -> None:
-        """It is the share over all pairs, ties counting half."""
+        """It is the share over all pairs, ties counting half, and lies in its interval."""
         draw = np.random.default_rng(len(counts))
-        values = draw.integers(0, 3, sum(counts)).astype(float)
-        curves = np.split(values, np.cumsum(counts)[:-1]) if counts else []
+        curves = [draw.integers(0, 3, count).astype(float) for count in counts]
         wins = [
             (curve[-1] > other[len(curve) - 1]) + (curve[-1] == other[len(curve) - 1]) / 2
             for curve in curves
             for other in curves
             if len(other) > len(curve)
         ]
-        share, pairs = matched(values, counts)
+        share, pairs = matched(curves)
         assert pairs == len(wins)
-        assert share is None if not wins else share == np.mean(wins)
+        if share is None:
+            assert not wins
+        else:
+            assert share.value == np.mean(wins)
+            assert 0 <= share.low <= share.value <= share.high <= 1
+
+    def test_the_interval_covers(self) -> None:
+        """Of 95% intervals over conversations whose boundaries hang together, about 95% contain the true share."""
+        draw = np.random.default_rng(3)
+        inside = 0
+        for _ in range(200):
+            counts = draw.integers(1, 6, 60)
+            # a value of the conversation in every boundary: the pairs of one conversation are far from independent
+            own = draw.normal(size=60)
+            curves = [
+                own[n] + draw.normal(size=count) + np.append(np.zeros(count - 1), 1.0)
+                for n, count in enumerate(counts)
+            ]
+            share, _ = matched(curves)
+            assert share is not None
+            inside += share.low <= CLOSE_TO_TRUE <= share.high
+        assert 180 <= inside <= 199

@@ -43,6 +43,11 @@ def flat(key: int, turn: int) -> float:
     return 0.3
 
 
+def ends(key: int, turn: int) -> float:
+    """Scores that are high at the end of a conversation: the first half have two turns, the others three."""
+    return 0.9 if turn == (1 if key <= COUNT // 2 else 2) else 0.1
+
+
 def by_kind(key: int, place: int) -> float:
     """Scores that are high after tool steps, which are every second one."""
     return 0.9 if place % 2 else 0.1
@@ -148,7 +153,7 @@ def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
 
 class TestTable:
     def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Base, judge, tuned, then the keyword rule, all over the same conversations, every figure with an interval."""
+        """Base, judge, tuned, then the two baselines, all over the same conversations, every figure with an interval."""
         with Project.open(path) as project:
             score(project, config("tuned", "star-1"), rising)
         found = as_json(capsys, path)
@@ -159,16 +164,20 @@ class TestTable:
             "judge",
             "tuned (star-1)",
             "keyword rule",
+            "position alone",
         ]
         for row in found["rows"]:
             assert row["scored"] == COUNT
             for key in KEYS:
                 low, high = row["ci"][key]
                 assert 0 <= low <= row[key] <= high <= 1
-        base, _, tuned, keywords = found["rows"]
+        base, _, tuned, keywords, position = found["rows"]
         assert (base["auroc"], base["f1"], base["recall"]) == (0.5, 0, 0)
         assert tuned["auroc"] == tuned["f1"] == keywords["f1"] == 1
         assert tuned["ci"]["f1"][0] < 1
+        # all have three turns: the place tells every end in the random test, and there is no other place to compare
+        assert position["auroc"] == 1
+        assert {row["matched"] for row in found["rows"]} == {None}
 
     def test_the_cut_is_that_of_the_truncation_test(
         self, path: Path, capsys: pytest.CaptureFixture[str]
@@ -177,7 +186,7 @@ class TestTable:
         with Project.open(path) as project:
             score(project, config("tuned", "x"), lambda key, turn: 0.1 if turn == 1 else 0.9)
         for seed in ("0", "5"):
-            (row, _) = as_json(capsys, path, "--adapter", "x", "--seed", seed)["rows"]
+            row, *_ = as_json(capsys, path, "--adapter", "x", "--seed", seed)["rows"]
             after_first = sum(cut_at(int(seed), name(key), 3) == 0 for key in range(1, COUNT + 1))
             assert row["recall"] == 1
             assert row["accuracy"] == pytest.approx(1 - after_first / (2 * COUNT))
@@ -201,7 +210,7 @@ class TestTable:
             ]
             fill(project, logs)
             score(project, config("tuned", "x"), by_kind, turns=4, steps=1)
-        easy, _ = as_json(capsys, path)["rows"]
+        easy, *_ = as_json(capsys, path)["rows"]
         hard = as_json(capsys, path, "--same-kind")
         assert easy["auroc"] > 0.7
         assert (hard["same_kind"], hard["n"], hard["rows"][0]["auroc"]) == (True, COUNT, 0.5)
@@ -227,7 +236,7 @@ class TestTable:
         assert "No single training run" in told
 
     def test_some_rows_only(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A mode or an adapter, by name or path, selects its rows; the keyword rule stays."""
+        """A mode or an adapter, by name or path, selects its rows; the baselines stay."""
         with Project.open(path) as project:
             score(project, config("tuned", "a.gguf"), rising)
             score(project, config("tuned", "b.gguf"), flat)
@@ -235,11 +244,37 @@ class TestTable:
         def names(*words: str) -> list[str]:
             return [row["name"] for row in as_json(capsys, path, *words)["rows"]]
 
-        assert names("--mode", "judge") == ["judge", "keyword rule"]
-        assert names("--adapter", "b.gguf") == ["tuned (b.gguf)", "keyword rule"]
-        assert names("--adapter", "some/where/a.gguf") == ["tuned (a.gguf)", "keyword rule"]
-        assert names("--adapter", "runs/a.gguf/adapter.gguf") == ["tuned (a.gguf)", "keyword rule"]
-        assert len(names("--mode", "tuned")) == 3
+        rules = ["keyword rule", "position alone"]
+        assert names("--mode", "judge") == ["judge", *rules]
+        assert names("--adapter", "b.gguf") == ["tuned (b.gguf)", *rules]
+        assert names("--adapter", "some/where/a.gguf") == ["tuned (a.gguf)", *rules]
+        assert names("--adapter", "runs/a.gguf/adapter.gguf") == ["tuned (a.gguf)", *rules]
+        assert len(names("--mode", "tuned")) == 4
+
+    def test_at_the_same_place(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Whole conversations of two turns are compared with the second turn of those of three: what only knows the
+        last turn's number is at chance there, what knows the end is not. Conclusions name the better baseline only."""
+        path = tmp_path / "lengths.wb"
+        half = COUNT // 2
+        with Project.open(path, create=True) as project:
+            short = [
+                talk(name(key), f"To place {key}.", "When?", "On Monday.", "Booked.")
+                for key in range(1, half + 1)
+            ]
+            fill(project, [*short, *(record(key) for key in range(half + 1, COUNT + 1))])
+            for keys, turns in ((range(1, half + 1), 2), (range(half + 1, COUNT + 1), 3)):
+                score(project, config("base"), lambda key, turn: turn / 3, keys, turns)
+                score(project, config("judge"), ends, keys, turns)
+        grows, knows, keywords, position = as_json(capsys, path)["rows"]
+        assert (grows["matched"], knows["matched"]) == (0.5, 1)
+        assert {row["matched_pairs"] for row in (grows, knows, position)} == {half * half}
+        low, high = knows["ci"]["matched"]
+        assert 0.5 < low < high == 1
+        assert position["auroc"] > keywords["auroc"]
+        out = asked(capsys, path)[1]
+        assert "same place" in out.splitlines()[3]
+        assert "against position alone" in out
+        assert "against keyword rule" not in out
 
     def test_an_adapter_of_the_catalogue(
         self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -251,7 +286,7 @@ class TestTable:
         capsys.readouterr()
         with Project.open(path) as project:
             score(project, config("tuned", "a.gguf"), rising, adapter=file)
-        row, rule = as_json(capsys, path, "--adapter", "shop")["rows"]
+        row, rule, _ = as_json(capsys, path, "--adapter", "shop")["rows"]
         assert row["name"] == "tuned paper (a.gguf)"
         assert (row["recipe"], row["conversations"], row["cut"]) == ("paper", 200, 40)
         assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
@@ -261,7 +296,7 @@ class TestTable:
         with Project.open(path) as project:
             score(project, config("base", key="0123456789"), flat)
             score(project, ScoreConfig("other", "judge", "big model"), flat)
-        first, second, third, fourth, _ = (row["name"] for row in as_json(capsys, path)["rows"])
+        first, second, third, fourth, *_ = (row["name"] for row in as_json(capsys, path)["rows"])
         assert first == "base, smollm2-135m (bf16), base-Non"
         assert second == "base, smollm2-135m (bf16), 01234567"
         assert (third, fourth) == ("judge, smollm2-135m (bf16)", "judge, big model")
@@ -348,7 +383,7 @@ class TestTruth:
         found = as_json(capsys, path)
         (table,) = found["truths"]
         assert (table["claim"], table["holds"], table["fails"]) == ("reward 0", 6, 18)
-        base, keywords = table["rows"]
+        base, keywords, _ = table["rows"]
         assert base["auroc"] == base["ap"] == 1
         assert base["ci"]["auroc"][0] < 1
         assert keywords["auroc"] == 0.5
