@@ -141,11 +141,11 @@ def granularity(
             within_mean=within_mean,
         )
         agreement += _agreement(own[chosen], steps, k, other, other_steps, len(found.centres))
-    heights = np.minimum.accumulate([1.0, *(step.similarity for step in steps), -1.0])
+    heights = np.minimum.accumulate([1.0, *(step.similarity for step in steps)])
     thresholds = (heights[:-1] + heights[1:]) / 2  # of k groups, k - 1, and so on down to 2
     expected = np.exp(-(((thresholds - PRIOR_THRESHOLD) / PRIOR_WIDTH) ** 2) / 2)
     scale = np.maximum(heights, 0) + RATIO_OFFSET
-    inside_groups, every = _pairs_inside(sizes, steps)
+    inside_groups, every = _pairs_inside(sizes, steps[:-1])
     separated = 1 - inside_groups / every
     stability = np.maximum(agreement[:1:-1] / SUBSAMPLES, 0) * scale[:-1] / scale[1:]
     silhouettes = np.maximum(_silhouettes(rows, own, sums, sizes, steps)[:1:-1], 0)
@@ -226,11 +226,11 @@ def _scaled_similarity(
 
 
 def _agglomerate(sums: Floats, sizes: Floats, background: float, within_mean: float) -> list[_Step]:
-    """Merges the most similar pair until two groups are left; returns the merges in order."""
+    """Merges the most similar pair until one group is left; returns the merges in order."""
     products, sizes = sums @ sums.T, sizes.copy()
     alive = np.arange(len(sizes))
     steps: list[_Step] = []
-    while len(alive) > 2:
+    while len(alive) > 1:
         near = _scaled_similarity(
             products[np.ix_(alive, alive)], sizes[alive], background, within_mean
         )

@@ -64,6 +64,19 @@ class TestThreshold:
         rows = np.concatenate([rest, far])
         assert granularity(rows, cluster(rows, 20, 0, cut=None).labels).groups == 7
 
+    def test_two_goals_stay_two(self) -> None:
+        """Where two groups is the best partition, the threshold lies above the similarity of these two, so merging down
+        to it does not make one group of all rows.
+        """
+        rows, gold = tree(2, 3, 4, apart=0.5)
+        clusters = np.arange(24, dtype=np.int32) // 4
+        found = granularity(rows, clusters)
+        assert found.groups == 2
+        sums = np.array([rows[gold == goal].sum(axis=0) for goal in range(2)], dtype=np.float64)
+        near = found.scaled_similarity(sums, np.array([12.0, 12.0]))
+        assert near[0, 1] < found.threshold
+        assert found.threshold > 0
+
     def test_repeats_itself(self) -> None:
         """The same rows, clusters and seed give the same threshold, bit for bit."""
         vectors, labels = tree(5, 3, 40, apart=0.4)
@@ -198,8 +211,7 @@ class TestFigures:
         steps = granularity_module._agglomerate(sums, sizes, 0.0, 0.5)
         found = granularity_module._silhouettes(rows, labels, sums, sizes, steps)
         now = labels.copy()
-        for groups, step in zip(range(6, 1, -1), [*steps, None], strict=True):
+        for groups, step in zip(range(6, 1, -1), steps, strict=True):
             expected = silhouette_score(rows, now, metric="cosine")
             assert found[groups] == pytest.approx(expected, abs=1e-5)
-            if step:
-                now[now == step.second] = step.first
+            now[now == step.second] = step.first
