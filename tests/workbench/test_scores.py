@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.store.project import Project
 from tests.engine.store.support import fill, give_scores, talk
 from workbench.cli import main
@@ -57,3 +58,28 @@ def test_status_names_the_set_in_force(path: str, capsys: pytest.CaptureFixture[
     assert "scores in force: set 1, base · tiny.gguf, 3 conversations; not tested" in out
     assert "what would help: `run complete --mode probe`" in out
     assert "1 other set" in out
+
+
+def test_a_probe_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shallow_weights: Path
+) -> None:
+    """`run complete` reads, fits and tests in one command, says so and succeeds; again it finds the same set in force
+    without reading."""
+    write_jsonl(
+        sorted(sample_conversations(60), key=lambda one: len(one.messages))[10:36],
+        tmp_path / "logs.jsonl",
+    )
+    project = str(tmp_path / "p.wb")
+    assert main(["import", project, str(tmp_path / "logs.jsonl")]) == 0
+    words = ["run", "complete", project, "--model", str(shallow_weights), "--mode", "probe"]
+    words += ["--no-tune", "--no-remaining"]
+    capsys.readouterr()
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "scores in force: set 1, probe" in out
+    assert "26 conversations; whole against cut" in out
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["scored_set"]["scored"] == 26
+    assert found["scored_set"]["config_hash"] == found["in_force"]["config_hash"]
+    assert found["score_sets"] == 1

@@ -96,7 +96,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
             adapter_in_use.put(workspace.project, adapter)
         services = workspace.services()
         counts, sets = services.conversations.counts(), services.score_sets.all()
-    made = next((one for one in sets if one.config_hash == run.config_hash), None)
+        made = next((one for one in sets if one.config_hash == run.config_hash), None)
     now = in_force(sets)
     if arguments.json:
         print_json(counts_json(counts) | {"scored_set": made and asdict(made)} | sets_json(sets))
