@@ -117,6 +117,24 @@ class GoalGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class LowestGoal:
+    """The goal with the lowest share of complete conversations.
+
+    Attributes:
+        id: Of its group.
+        judged: Number of its conversations that are not complete and have a verdict.
+        waiting: Ids of those that are not complete and have none.
+    """
+
+    id: str
+    label: str
+    complete: int
+    scored: int
+    judged: int
+    waiting: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemberRow:
     """A conversation in a group.
 

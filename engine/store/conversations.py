@@ -11,10 +11,16 @@ from typing import Any
 from engine.conversation import Conversation, Message, ToolCall, opens_turn
 from engine.errors import ProjectError
 from engine.filters import Filter, ListQuery
-from engine.records.conversations import ConversationRow, Counts, LeakRow, MessageRow
+from engine.records.conversations import (
+    ConversationRow,
+    Counts,
+    LeakRow,
+    MessageRow,
+    QuarantineRow,
+)
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
-from engine.store import counting, imports, listing, scores, settings
+from engine.store import counting, imports, listing, scores, settings, taught
 from engine.store.project import Project
 from engine.store.query import matching, ordered
 from engine.store.sql import chunks, id_pages, message_ids, placeholders, snapshot
@@ -57,6 +63,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
         rule = settings.rule(conn)
         config = settings.score_config(conn)
         tags = listing.tags_of(conn, wanted)
+        success = taught.success_of(conn, wanted)
         for keys in chunks(wanted):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
@@ -67,7 +74,9 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
                 f" WHERE c.id IN ({placeholders(keys)})",
                 (config, *keys),
             ):
-                found[row[0]] = _conversation_row(row, rule, tags.get(row[0], ()))
+                found[row[0]] = _conversation_row(
+                    row, rule, tags.get(row[0], ()), success.get(row[0])
+                )
     return [found[key] for key in wanted if key in found]
 
 
@@ -160,7 +169,7 @@ def export_conversations(
 
 
 def _conversation_row(
-    row: tuple[Any, ...], rule: DecisionRule, tags: tuple[str, ...]
+    row: tuple[Any, ...], rule: DecisionRule, tags: tuple[str, ...], success: float | None
 ) -> ConversationRow:
     return ConversationRow(
         id=row[0],
@@ -177,6 +186,7 @@ def _conversation_row(
         reason=row[10],
         verdict=None if row[11] is None else Verdict(row[11]),
         tags=tags,
+        success=success,
     )
 
 
@@ -242,6 +252,11 @@ class ConversationStore:
         """Counts of the project, or of what matches a query."""
         with self._project.reading() as conn:
             return counting.counts(conn, query)
+
+    def quarantined(self, limit: int) -> list[QuarantineRow]:
+        """The first records that could not be imported, in the order of import."""
+        with self._project.reading() as conn:
+            return imports.quarantined(conn, limit=limit)
 
     def sources(self) -> list[str]:
         """Labels of the sources, in order of import."""

@@ -1,4 +1,4 @@
-"""The triage queue: conversations that wait for a verdict, in one of six orders.
+"""The triage queue: conversations that wait for a verdict, in one of seven orders.
 
 - `threshold`: nearest the threshold first, then incomplete ones by falling score, then unscored ones. Complete ones
   are left out unless the filter asks for a state.
@@ -7,6 +7,8 @@
 - `unsure`: by response trees. First conversations in the top tenth of both the number of leaves and minus the best
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
   "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
+- `teaching`: what a verdict would teach the probe of success most: unsure, and unlike what is judged already
+  (`engine.completeness.taught.instructive`); then those without hidden states, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
 - `list`: in the order of the conversation list.
@@ -21,13 +23,14 @@ import random
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from engine.filters import Filter, ListQuery, Term
 from engine.records.scores import DecisionRule, State
+from engine.records.taught import SUCCESS
 from engine.records.triage import QueueOrder, TriageItem, TriagePage
-from engine.store import conversations, settings, trees
+from engine.store import conversations, settings, taught, trees
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import chunks, placeholders, snapshot
@@ -50,11 +53,13 @@ def queue(
     order: QueueOrder = "threshold",
     query: ListQuery | None = None,
     page: int = PAGE,
+    only: Collection[int] | None = None,
 ) -> TriagePage:
     """The first `page` conversations without a verdict in an order, and the number of all of them.
 
     Args:
         query: Its filter selects conversations, its sort order is that of `list`; None takes all.
+        only: Ids of the conversations that may be in it, such as those of one goal; None leaves none out.
 
     Raises:
         WorkbenchError: The search text of the filter has too many words.
@@ -68,6 +73,9 @@ def queue(
         if order == "threshold" and not wanted.filter.of("state"):
             terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
         waiting = conversations.ids(conn, replace(wanted, filter=Filter(terms)))
+        if only is not None:
+            kept = frozenset(only)
+            waiting = array("q", (key for key in waiting if key in kept))
         if order == "list":
             shown = waiting[:page]
             return TriagePage(_as_listed(conn, shown, rule, config), len(waiting))
@@ -78,6 +86,8 @@ def queue(
         if order == "unsure":
             found, total = _unsure(conn, among, page)
             return TriagePage(tuple(found), total)
+        if order == "teaching":
+            return TriagePage(tuple(_teaching(conn, waiting, page)), len(waiting))
         if order == "sample":
             found, total = _sample(conn, among, page)
             return TriagePage(tuple(found), total)
@@ -214,6 +224,25 @@ def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> tuple[list[Tri
         for _, _, key, leaves, in_most, in_least in order[:page]
     ]
     return items, len(order)
+
+
+def _teaching(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+    left = dict.fromkeys(waiting)
+    items: list[TriageItem] = []
+    for key, p in taught.in_order(conn, SUCCESS):
+        if len(items) == page:
+            return items
+        if key in left:
+            del left[key]
+            items.append(TriageItem(key, _teaching_why(p)))
+    why = "the verdicts teach nothing about it: its hidden states are not kept"
+    return items + [TriageItem(key, why) for key in list(left)[: page - len(items)]]
+
+
+def _teaching_why(p: float | None) -> str:
+    if p is None:
+        return "its verdict teaches most: unlike the others asked about"
+    return f"its verdict teaches most: {p:.0%} likely to have succeeded, and unlike those judged"
 
 
 def _ranks(values: list[float]) -> list[int]:

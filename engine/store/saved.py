@@ -1,4 +1,4 @@
-"""Saved filters, the chosen columns and the last view of the conversation list."""
+"""Saved filters, the chosen columns and the last view of the conversation list, and what was looked at already."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 _SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
-_FILTERS, _COLUMNS, _VIEW = "filters", "list.columns", "list.view"
+_FILTERS, _COLUMNS, _VIEW, _SEEN = "filters", "list.columns", "list.view", "overview.seen"
 
 
 class SavedStore:
@@ -78,6 +78,21 @@ class SavedStore:
             "conversation": conversation_id,
         }
         self._put(_VIEW, view)
+
+    def seen(self) -> frozenset[str]:
+        """Keys of the results that a person opened from the overview."""
+        found = self._read(_SEEN)
+        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+
+    def save_seen(self, key: str) -> None:
+        """Remembers that a result was opened; `key` names it and what it was made of."""
+
+        def add(conn: sqlite3.Connection) -> None:
+            found = settings.get(conn, _SEEN)
+            kept = found if isinstance(found, list) else []
+            settings.put(conn, _SEEN, sorted({*map(str, kept), key}))
+
+        self._project.write(add)
 
     def _read(self, key: str) -> Any:
         with self._project.reading() as conn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 
 from engine.filters import ListQuery
@@ -28,10 +28,16 @@ class TriageStore:
         self._project = project
         self._changed = changed
 
-    def queue(self, order: QueueOrder = "threshold", query: ListQuery | None = None) -> TriagePage:
-        """Conversations that wait for a verdict, the most valuable first; `engine.store.queue` explains the orders."""
+    def queue(
+        self,
+        order: QueueOrder = "threshold",
+        query: ListQuery | None = None,
+        only: Collection[int] | None = None,
+    ) -> TriagePage:
+        """Conversations that wait for a verdict, the most valuable first, of `only` where that is given;
+        `engine.store.queue` explains the orders."""
         with self._project.reading() as conn:
-            return queue.queue(conn, order, query)
+            return queue.queue(conn, order, query, only=only)
 
     def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
         """Records a verdict."""

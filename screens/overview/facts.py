@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.content import Content
@@ -10,11 +11,12 @@ from engine import number_format
 from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
 from engine.records.conversations import Counts
-from engine.records.goals import ClusteringRow, GoalGroup
+from engine.records.goals import ClusteringRow, GoalGroup, LowestGoal
 from engine.records.scores import DecisionRule, Histogram, ScoreSet
 from engine.records.triage import Verdict
 from engine.services.scoring.sets import in_force, name_of, reliability
 from engine.services.services import Services
+from engine.services.training.process import missing_libraries
 from engine.text import one_line
 from screens.overview.histogram import BINS
 from screens.widgets.groups.text import label_of
@@ -108,28 +110,95 @@ MOST_GOALS = 40
 
 @dataclass(frozen=True, slots=True)
 class GoalsOverview:
-    """The clustering that is shown, its groups, and how many likely merges wait for a decision."""
+    """The clustering that is shown, its groups, and the goal that does worst."""
 
     shown: ClusteringRow | None = None
-    groups: tuple[GoalGroup, ...] = ()
-    proposals: int = 0
+    groups: Sequence[GoalGroup] = ()
+    lowest: LowestGoal | None = None
 
 
 def load_goals(services: Services) -> GoalsOverview:
-    """Reads the groups after all merge decisions; not quick."""
+    """Reads the groups after all merge decisions."""
     goals = services.goals
     shown = goals.shown()
     if shown is None:
         return GoalsOverview()
-    return GoalsOverview(shown, tuple(goals.groups()), goals.progress().likely)
+    groups = goals.groups()
+    return GoalsOverview(shown, groups, goals.lowest(groups))
 
 
-def goals_content(found: GoalsOverview) -> Content:
-    """How many goals and how stable, then a bar, a label and a size for each, the largest first."""
-    if found.shown is None:
+@dataclass(frozen=True, slots=True)
+class TreesOverview:
+    """Number of response trees that are shown, median of their leaves, and the conversation with the most."""
+
+    trees: int = 0
+    median: int = 0
+    most: int = 0
+    name: str = ""
+
+
+def load_trees(services: Services) -> TreesOverview:
+    """Reads the trees of the set that is shown; takes its time where there are many."""
+    grown = [item for item in services.trees.items(ListQuery()) if item.row.reason is None]
+    if not grown:
+        return TreesOverview()
+    leaves = sorted(item.row.leaves for item in grown)
+    least_sure = max(grown, key=lambda item: item.row.leaves)
+    return TreesOverview(
+        len(grown), leaves[len(leaves) // 2], least_sure.row.leaves, least_sure.name
+    )
+
+
+def trees_content(found: TreesOverview, *, brief: bool) -> Content:
+    """How many trees, and where the model was least sure, or how to grow some; `brief` in one line."""
+    split = "  " if brief else "\n"
+    if not found.trees:
         return Content.assemble(
-            ("No goals yet.", "bold"), ("\nclustering says what users wanted", "$tone-muted")
+            ("No response trees yet.", "bold"),
+            (f"{split}4 and then ", "$tone-muted"),
+            ("r", "bold $tone-accent"),
+            (" grows them", "$tone-muted"),
         )
+    leaves = "leaf" if found.median == 1 else "leaves"
+    return Content.assemble(
+        (number_format.counted(found.trees, "tree"), "bold"),
+        (f" · median of {found.median:,} {leaves}", ""),
+        (
+            f"{split}least sure: {one_line(found.name, 40)}, {found.most:,} leaves",
+            "$tone-muted",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOverview:
+    """The newest training run with an adapter, whether one works now, and why none can be started (or empty)."""
+
+    adapted: str | None = None
+    running: bool = False
+    missing: str = ""
+
+
+def load_training(services: Services) -> TrainingOverview:
+    """Reads the runs of the project; not quick."""
+    runs = services.training.runs()
+    return TrainingOverview(
+        next((one_line(run.name, 30) for run in runs if run.adapter), None),
+        any(run.state == "running" for run in runs),
+        missing_libraries(),
+    )
+
+
+def goals_content(found: GoalsOverview, *, brief: bool) -> Content:
+    """How many goals and how stable, then a bar, a label and a size for each, the largest first; `brief` in one line,
+    with the largest and the lowest."""
+    if found.shown is None:
+        split = "  " if brief else "\n"
+        return Content.assemble(
+            ("No goals yet.", "bold"), (f"{split}clustering says what users wanted", "$tone-muted")
+        )
+    if brief:
+        return _goals_line(found)
     known = [group.stability for group in found.groups if group.stability is not None]
     parts: list[Piece] = [(number_format.counted(len(found.groups), "goal"), "bold")]
     if known:
@@ -150,8 +219,17 @@ def goals_content(found: GoalsOverview) -> Content:
     return Content.assemble(*parts)
 
 
+def _goals_line(found: GoalsOverview) -> Content:
+    """The number of goals, and the largest ones with their sizes, as many as there is room for."""
+    names = [f"“{label_of(group, 28)}” {group.size:,}" for group in found.groups[:3]]
+    return Content.assemble(
+        (number_format.counted(len(found.groups), "goal"), "bold"),
+        (" · " + " · ".join(names) if names else "", "$tone-muted"),
+    )
+
+
 def project_content(found: Overview, *, narrow_card: bool) -> Content:
-    """How much there is, where it comes from, and what was kept out; three lines, four in a narrow card."""
+    """How much there is, where it comes from, and what was kept out; two lines, four in a narrow card."""
     counts = found.counts
     sources = number_format.counted(counts.sources or len(found.sources), "source")
     if len(found.sources) == 1:
@@ -169,7 +247,7 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
     ]
     if found.dates is not None:
         parts.append((f" · {_span(*found.dates)}", "$tone-muted"))
-    parts.append("\n")
+    parts.append("\n" if narrow_card else " · ")
     kept = [
         (counts.quarantined, "quarantined", "$tone-incomplete"),
         (counts.duplicates, "duplicates", "$tone-muted"),
@@ -178,6 +256,8 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
     shown = [(f"{number:,} {word}", tone) for number, word, tone in kept if number]
     for index, piece in enumerate(shown or [("nothing kept out", "$tone-muted")]):
         parts += [" · " if index else "", piece]
+    if counts.quarantined:
+        parts += [("  Q", "bold $tone-accent"), (" says why", "$tone-muted")]
     return Content.assemble(*parts)
 
 
@@ -268,12 +348,13 @@ def corrected_content(report: CalibrationReport | None) -> Content:
     )
 
 
-def verdicts_content(found: Overview, per_hour: float | None) -> Content:
-    """The verdicts, and how often the model agrees with them; two lines."""
+def verdicts_content(found: Overview, per_hour: float | None, *, brief: bool) -> Content:
+    """The verdicts, and how often the model agrees with them; two lines, one where `brief`."""
     given = sum(found.tally.values())
+    split = "  " if brief else "\n"
     if not given:
         return Content.assemble(
-            ("No verdicts yet.", "bold"), ("\ntriage asks where it matters", "$tone-muted")
+            ("No verdicts yet.", "bold"), (f"{split}triage asks where it matters", "$tone-muted")
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():
@@ -283,7 +364,7 @@ def verdicts_content(found: Overview, per_hour: float | None) -> Content:
         ]
     if per_hour is not None:
         parts.append((f"{per_hour:.0f}/h", "$tone-muted"))
-    parts.append("\n")
+    parts.append(split)
     if found.model.same is not None:
         same = found.model.same
         parts.append(f"model agrees {number_format.rate(same.part, same.of)}")

@@ -1,15 +1,18 @@
-"""What is left to do in a project and how long it takes. Pure functions, without Textual."""
+"""The path from logs to a result: what is done of it, what comes next and how long it takes. Pure functions, without
+Textual."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from engine import number_format
 from engine.records.calibration import MIN_VERDICTS, Proposal
 from engine.records.conversations import Counts
+from engine.records.goals import LowestGoal
+from engine.records.interval import Interval
 from engine.records.runs import Estimate, RunRow
 from engine.records.scores import ScoreSet
 from engine.records.triage import Verdict
@@ -17,31 +20,65 @@ from engine.text import one_line
 from screens.widgets.stage_names import stage_name, work_of
 
 Kind = Literal[
-    "import", "resume", "score", "choose", "triage", "calibrate", "merge", "cluster", "wait"
+    "import",
+    "resume",
+    "score",
+    "choose",
+    "triage",
+    "calibrate",
+    "cluster",
+    "merge",
+    "lowest",
+    "triage-lowest",
+    "verdicts",
+    "adapt",
+    "compare",
+    "export",
+    "wait",
 ]
+PATH: tuple[Kind, ...] = (
+    "import",
+    "score",
+    "triage",
+    "cluster",
+    "merge",
+    "lowest",
+    "triage-lowest",
+    "adapt",
+    "compare",
+    "export",
+)
+"""The steps of the path in order; the other kinds come up beside it."""
 
+FIRST_VERDICTS = 20
+"""Verdicts after which one has seen whether the scores are right."""
+LOWEST_VERDICTS = 10
+"""Verdicts on the lowest goal after which one has seen what goes wrong in it."""
 SECONDS_A_VERDICT = 20.0
 """Seconds that a verdict takes, until the person's own pace is known."""
 SECONDS_A_DECISION = 20.0
 """Seconds that a decision on the merge desk takes."""
-_Z95 = 1.959964
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step to do next.
+    """One step, to do next or done.
 
     Attributes:
         title: What it is and what it brings, in a few words; display-safe.
         time: How long it takes in words, empty when there is nothing to wait for.
+        after: What has to be done before, in words; empty when it can be done now.
         why_not: Why it cannot be done now, None when it can.
+        done: It is done; doing it again is possible.
         run: The run to resume, for `resume`.
     """
 
     kind: Kind
     title: str
     time: str = ""
+    after: str = ""
     why_not: str | None = None
+    done: bool = False
     run: RunRow | None = None
 
 
@@ -51,66 +88,220 @@ class ProjectProgress:
 
     Attributes:
         to_score: What scoring would cost; None while that is being worked out, a text when it cannot be done.
-        scoring: A scoring job runs or waits now.
+        working: What jobs that run or wait now are part of, as `work_of` names it: `scoring`, `clustering`.
         per_hour: Verdicts an hour, None when the pace is not known.
-        half_width: Half of the 95% interval of the corrected rate, in [0, 1]; None without one.
+        corrected: The rate corrected for the model's errors, with its interval; None without one.
         calibrated: The rule in force comes from verdicts, or from the person.
         proposal: The threshold that the verdicts propose; None without one.
         better: A tested set of scores beside one in force that is not tested, or means little; None without one.
-        clustered: Whether there are goals; None while that is not known.
-        proposals: Merge proposals that wait for a decision.
+        sets: Number of sets of scores.
+        goals: Number of goals, 0 before a clustering; None while that is not known.
+        proposals: Merge proposals that wait for a decision; None while they are being counted.
+        lowest: None without goals that are scored.
+        lowest_seen, compared: Whether the person opened the lowest goal, and the comparison of these sets of scores.
+        adapted: Name of the newest training run that has an adapter, display-safe; None without one, empty while a run
+            works.
+        cannot_adapt: Why no model can be trained here; empty where it can.
     """
 
     counts: Counts
     tally: dict[Verdict, int]
     interrupted: Sequence[RunRow] = ()
     to_score: Estimate | str | None = None
-    scoring: bool = False
+    working: frozenset[str] = frozenset()
     per_hour: float | None = None
-    half_width: float | None = None
+    corrected: Interval | None = None
     calibrated: bool = False
     proposal: Proposal | None = None
     better: ScoreSet | None = None
-    clustered: bool | None = None
-    proposals: int = 0
+    sets: int = 0
+    goals: int | None = None
+    proposals: int | None = 0
+    lowest: LowestGoal | None = None
+    lowest_seen: bool = False
+    compared: bool = False
+    adapted: str | None = None
+    cannot_adapt: str = ""
 
 
 def next_steps(now: ProjectProgress) -> list[Step]:
-    """What to do next, the most useful first; never empty."""
-    counts = now.counts
-    steps = [_resume(run) for run in _latest_of_each_work(now.interrupted)]
+    """The steps that can be done now, the next one first, then those that wait for another, then those that are done;
+    of the path and what comes up beside it. Never empty."""
     resumed = {work_of(run.stage) for run in now.interrupted}
-    if counts.conversations == 0:
-        return [*steps, Step("import", "Import conversations: a file or a folder")]
-    if "scoring" not in resumed and (score := _score(now)) is not None:
-        steps.append(score)
+    steps = [_resume(run) for run in _latest_of_each_work(now.interrupted)]
+    steps += [step for step in _all_steps(now) if _work(step.kind) not in resumed or step.done]
+    ready = [step for step in steps if not step.done and not step.after]
+    waiting = [step for step in steps if step.after]
+    return [*ready, *waiting, *(step for step in steps if step.done)]
+
+
+def done_of_path(steps: Sequence[Step]) -> int:
+    """How many steps of `PATH` are done."""
+    return sum(step.done for step in steps if step.kind in PATH)
+
+
+def _work(kind: Kind) -> str:
+    """The work of jobs that a step starts, as `work_of` names it; empty for steps that start none."""
+    return {"score": "scoring", "cluster": "clustering"}.get(kind, "")
+
+
+def _all_steps(now: ProjectProgress) -> Iterator[Step]:
+    """The steps of the path in its order, each with what comes up beside it."""
+    yield _import(now.counts)
+    yield from _score(now)
     if now.better is not None:
         title = f"Choose the scores of set {now.better.number}, which are tested"
-        steps.append(Step("choose", title))
-    if now.proposals:
-        steps.append(_merge_step(now.proposals))
-    if counts.scored:
-        steps.extend(_verdict_steps(now))
-    if now.clustered is False and "clustering" not in resumed:
-        number = number_format.counted(counts.conversations, "conversation")
-        steps.append(Step("cluster", f"Group {number} by what was wanted"))
-    if not steps:
-        steps.append(Step("wait", "Nothing is left to do"))
-    return steps
+        yield Step("choose", title)
+    yield _check(now)
+    if now.proposal is not None and not now.calibrated:
+        found = now.proposal
+        at = number_format.probability(found.rule.threshold)
+        title = f"Take over the threshold {at} from your verdicts"
+        yield Step("calibrate", title, f"{found.now:.0%} → {found.then:.0%} complete")
+    yield from _goals(now)
+    yield from _more_verdicts(now)
+    yield _adapt(now)
+    yield _compare(now)
+    after = "" if now.counts.scored else "after scoring"
+    yield Step("export", "Export scores, verdicts or goals", after=after)
 
 
-def verdicts_half_width(rate: float, verdicts: int) -> float:
-    """Half of the 95% interval of a rate that rests on so many human verdicts, `1.96 √(p (1 - p) / n)`.
+def _import(counts: Counts) -> Step:
+    if not counts.conversations:
+        return Step("import", "Import conversations: a file or a folder")
+    number = number_format.counted(counts.conversations, "conversation")
+    return Step("import", f"Import: {number}", done=True)
 
-    A rate near 0 or 1 is taken as .1 or .9: the normal interval would promise too much there.
-    """
-    p = min(max(rate, 0.1), 0.9)
-    return _Z95 * math.sqrt(p * (1 - p) / verdicts)
+
+def _score(now: ProjectProgress) -> Iterator[Step]:
+    unscored, cost = now.counts.unscored, now.to_score
+    number = number_format.counted(unscored, "conversation")
+    if not now.counts.conversations:
+        yield Step("score", "Score: which are complete", after="after an import")
+    elif "scoring" in now.working:
+        yield Step("wait", "Scoring is at work; the bottom line tells how far it is")
+    elif unscored == 0 or (isinstance(cost, Estimate) and cost.items == 0):
+        gap = f", {unscored:,} cannot be" if unscored else ""
+        yield Step("score", f"Score: {now.counts.scored:,} scored{gap}", done=True)
+    elif cost is None:
+        yield Step("score", f"Score {number}", "estimating …")
+    elif isinstance(cost, str):
+        yield Step("score", f"Score {number}", why_not=one_line(cost))
+    else:
+        time = "time unknown"
+        if cost.seconds is not None:
+            time = "about " + number_format.duration(cost.seconds)
+        yield Step("score", f"Score {number_format.counted(cost.items, 'conversation')}", time)
+
+
+def _check(now: ProjectProgress) -> Step:
+    """The first verdicts: whether the scores are right."""
+    given = sum(now.tally.values())
+    wanted = min(FIRST_VERDICTS, now.counts.conversations)
+    if not now.counts.scored:
+        title = f"Check {FIRST_VERDICTS} in triage: are the scores right?"
+        return Step("triage", title, after="after scoring")
+    if given >= wanted:
+        return Step("triage", f"Check: {number_format.counted(given, 'verdict')}", done=True)
+    more = wanted - given
+    title = f"Check {more}{' more' if given else ''} in triage: are the scores right?"
+    return Step("triage", title, _verdict_time(now, more))
+
+
+def _verdict_time(now: ProjectProgress, verdicts: int) -> str:
+    seconds = 3600 / now.per_hour if now.per_hour else SECONDS_A_VERDICT
+    return "about " + number_format.duration(verdicts * seconds)
+
+
+def _goals(now: ProjectProgress) -> Iterator[Step]:
+    """Grouping, merging, and the goal that does worst; nothing while it is not known whether there are goals."""
+    if now.goals is None:
+        return
+    if not now.goals:
+        number = number_format.counted(now.counts.conversations, "conversation")
+        after = "" if now.counts.conversations else "after an import"
+        if "clustering" in now.working:
+            yield Step("wait", "Grouping is at work; the bottom line tells how far it is")
+        else:
+            yield Step("cluster", f"Group {number} by what was wanted", after=after)
+        yield Step("merge", "Decide which groups are one goal", after="after grouping")
+        yield Step("lowest", "Look at the goal that does worst", after="after grouping")
+        yield Step("triage-lowest", "Triage what goes wrong in it", after="after grouping")
+        return
+    yield Step("cluster", f"Group: {number_format.counted(now.goals, 'goal')}", done=True)
+    if now.proposals is None:
+        yield Step("merge", "Decide which groups are one goal", "counting …")
+    elif now.proposals:
+        time = "about " + number_format.duration(now.proposals * SECONDS_A_DECISION)
+        title = f"Decide {number_format.counted(now.proposals, 'merge proposal')}"
+        yield Step("merge", title, time)
+    else:
+        yield Step("merge", "Merge: no proposal waits", done=True)
+    if now.lowest is None:
+        yield Step("lowest", "Look at the goal that does worst", after="after scoring")
+        yield Step("triage-lowest", "Triage what goes wrong in it", after="after scoring")
+    else:
+        yield from _lowest(now, now.lowest)
+
+
+def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
+    share = f"“{one_line(goal.label, 28)}”, {goal.complete:,} of {goal.scored:,} complete"
+    if now.lowest_seen:
+        yield Step("lowest", f"Lowest goal: {share}", done=True)
+    else:
+        yield Step("lowest", f"Look at the lowest goal: {share}")
+    left = min(len(goal.waiting), LOWEST_VERDICTS - goal.judged)
+    if left > 0:
+        title = f"Triage {left} in “{one_line(goal.label, 28)}”: what goes wrong?"
+        yield Step("triage-lowest", title, _verdict_time(now, left))
+    else:
+        given = number_format.counted(goal.judged, "verdict")
+        title = f"Triage of it: {given if goal.judged else 'nothing is incomplete'}"
+        yield Step("triage-lowest", title, done=True)
+
+
+def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
+    """Verdicts beyond the first ones, for the rate that is corrected for the model's errors."""
+    given = sum(now.tally.values())
+    decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
+    left = now.counts.conversations - given
+    more = min(MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS, left)
+    if given < FIRST_VERDICTS or more <= 0 or not now.counts.scored:
+        return
+    number = number_format.counted(more, "more verdict")
+    time = _verdict_time(now, more)
+    if now.corrected is None:
+        yield Step("verdicts", f"{number} for the rate corrected for the model's errors", time)
+        return
+    half = (now.corrected.high - now.corrected.low) / 2
+    then = tightened(half, decided, more)
+    title = f"{number}: the corrected rate from ± {100 * half:.0f} to ± {100 * then:.0f}"
+    yield Step("verdicts", title, time)
 
 
 def tightened(half_width: float, verdicts: int, more: int) -> float:
     """The half-width of an interval that rests on `verdicts` after so many more: it shrinks with `1 / √n`."""
     return half_width * math.sqrt(verdicts / (verdicts + more))
+
+
+def _adapt(now: ProjectProgress) -> Step:
+    if now.adapted:
+        return Step("adapt", f"Adapt: {now.adapted} is trained", done=True)
+    if now.adapted == "":
+        return Step("adapt", "Adapt: a training run is at work")
+    title = "Adapt a model to these conversations"
+    if now.cannot_adapt:
+        return Step("adapt", title, after=one_line(now.cannot_adapt))
+    return Step("adapt", title, after="" if now.counts.conversations else "after an import")
+
+
+def _compare(now: ProjectProgress) -> Step:
+    if now.compared:
+        return Step("compare", f"Compare: {now.sets} sets of scores, looked at", done=True)
+    if now.sets < 2:
+        after = "after a second scoring, r in another mode" if now.sets else "after scoring"
+        return Step("compare", "Compare sets of scores", after=after)
+    return Step("compare", f"Compare {now.sets} sets of scores")
 
 
 def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
@@ -126,60 +317,3 @@ def _resume(run: RunRow) -> Step:
     at = f" at {run.done:,}{of}" if run.done else ""
     title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted{at}"
     return Step("resume", title, run=run)
-
-
-def _score(now: ProjectProgress) -> Step | None:
-    unscored = now.counts.unscored
-    if now.scoring or unscored == 0:
-        return None
-    cost = now.to_score
-    if cost is None:
-        return Step(
-            "score", f"Score {number_format.counted(unscored, 'conversation')}", "estimating …"
-        )
-    if isinstance(cost, str):
-        title = f"Score {number_format.counted(unscored, 'conversation')}"
-        return Step("score", title, why_not=one_line(cost))
-    if cost.items == 0:
-        return None
-    time = (
-        "about " + number_format.duration(cost.seconds)
-        if cost.seconds is not None
-        else "time unknown"
-    )
-    return Step("score", f"Score {number_format.counted(cost.items, 'conversation')}", time)
-
-
-def _merge_step(proposals: int) -> Step:
-    wait = "proposal waits" if proposals == 1 else "proposals wait"
-    time = "about " + number_format.duration(proposals * SECONDS_A_DECISION)
-    return Step("merge", f"{proposals:,} merge {wait} for you", time)
-
-
-def _verdict_steps(now: ProjectProgress) -> list[Step]:
-    decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
-    left = now.counts.conversations - sum(now.tally.values())
-    steps = []
-    more = min(MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS, left)
-    if more > 0:
-        rate = now.counts.complete / now.counts.scored
-        half = (
-            tightened(now.half_width, decided, more)
-            if now.half_width is not None and decided
-            else verdicts_half_width(rate, decided + more)
-        )
-        seconds = 3600 / now.per_hour if now.per_hour else SECONDS_A_VERDICT
-        word = "verdict" if more == 1 else "verdicts"
-        steps.append(
-            Step(
-                "triage",
-                f"{more} triage {word} would tighten the rate to ± {100 * half:.0f}",
-                "about " + number_format.duration(more * seconds),
-            )
-        )
-    found = now.proposal
-    if found is not None and not now.calibrated:
-        at = number_format.probability(found.rule.threshold)
-        title = f"Take over the threshold {at} from your verdicts"
-        steps.append(Step("calibrate", title, f"{found.now:.0%} → {found.then:.0%} complete"))
-    return steps

@@ -18,34 +18,55 @@ from textual.widgets.option_list import Option
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobStarted
 from engine.records.calibration import CalibrationReport
+from engine.records.goals import ReviewProgress
 from engine.records.runs import Estimate
 from engine.records.scores import Mode, ScoreSet
+from engine.services.exports import ExportKind
 from engine.services.scoring.sets import in_force, reliability
 from engine.services.services import Services
+from engine.text import one_line
 from screens.overview.facts import (
     GoalsOverview,
     Overview,
     Part,
+    TrainingOverview,
+    TreesOverview,
     corrected_content,
     goals_content,
     load_goals,
     load_overview,
     load_parts,
+    load_training,
+    load_trees,
     parts_content,
     project_content,
     rate_content,
     set_choices,
     set_content,
+    trees_content,
     verdicts_content,
 )
 from screens.overview.histogram import Histogram
-from screens.overview.next_steps import ProjectProgress, Step, next_steps
+from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_path, next_steps
 from screens.shell.dialogs import ChoiceDialog
+from screens.shell.quarantine_dialog import QuarantineDialog
+from screens.shell.routes import NamedConversations
+from screens.shell.save_dialogs import ask_export
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.background import write_in_order
 from screens.widgets.choices import Choices
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.keyed import Keyed
 from screens.widgets.pace import Pace
+from screens.widgets.stage_names import work_of
+
+EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
+    ("scores", "conversations, with their scores and states"),
+    ("verdicts", "your verdicts, tags and notes"),
+    ("conversations", "the messages, in the uniform format"),
+    ("clusters", "goals, with the groups that they were made of"),
+    ("assignments", "conversations, with their goals"),
+)
 
 
 class Card(Keyed, Vertical, can_focus=True):
@@ -87,6 +108,13 @@ class OverviewScreen(WorkbenchScreen[None]):
         Binding("S", "choose_scores", "Scores", tooltip="Choose which set of scores is in force"),
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
         Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
+        Binding(
+            "Q",
+            "quarantine",
+            "Quarantine",
+            tooltip="Records that could not be imported, and why",
+            show=False,
+        ),
         Binding("q", "app.quit", "Quit", tooltip="Quit; jobs go on where they were next time"),
     ]
 
@@ -108,6 +136,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._read_again = False
         self._parted = False
         self._goals: GoalsOverview | None = None
+        self._proposals: int | None = None
+        self._trees: TreesOverview | None = None
+        self._training: TrainingOverview | None = None
         self._report: CalibrationReport | None = None
         self._reported_for: object = None
 
@@ -123,6 +154,8 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Histogram(id="histogram")
             with Card("Your verdicts", id="verdicts"):
                 yield Static(id="verdicts-text")
+            with Card("How sure was the model?", id="trees"):
+                yield Static(id="trees-text")
             with Card("What did they want?", id="goals"):
                 yield Static(id="goals-text")
             with Vertical(id="next-card", classes="card") as card:
@@ -143,17 +176,17 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _show(self, found: Overview) -> None:
         self._found = found
-        self._show_project()
-        self._show_set()
+        self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(found))
         self.query_one(Histogram).show(found.histogram.bins, found.rule)
         self.query_one(Histogram).display = bool(found.counts.scored)
-        self._show_verdicts(found)
         self._estimate(found)
         self._show_steps()
         self._load_report(found)
         self._load_parts()
         self._load_goals()
+        self._load_trees()
+        self._load_training()
         self._read_on()
 
     def _load_report(self, found: Overview) -> None:
@@ -197,32 +230,62 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         def show(found: GoalsOverview) -> None:
             self._goals = found
-            self.query_one("#goals-text", Static).update(goals_content(found))
+            self._show_cards()
             self._show_steps()
 
         self.in_background(lambda: load_goals(self.services), show, group="wanted")
 
-    def _show_project(self) -> None:
-        if self._found is not None:
-            content = project_content(self._found, narrow_card=not self.has_class("-narrow"))
-            self.query_one("#project-text", Static).update(content)
+        def counted(found: ReviewProgress) -> None:
+            self._proposals = found.likely
+            self._show_steps()
 
-    def _show_set(self) -> None:
-        if self._found is not None:
+        # The merge probabilities take longer than all the rest.
+        self.in_background(self.services.goals.progress, counted, group="proposals")
+
+    def _load_trees(self) -> None:
+        """Reads the trees, and not again while a job keeps changing them."""
+        if self._trees is not None and self.services.jobs.active():
+            return
+
+        def show(found: TreesOverview) -> None:
+            self._trees = found
+            self._show_cards()
+
+        self.in_background(lambda: load_trees(self.services), show, group="trees")
+
+    def _load_training(self) -> None:
+        """Reads what was trained."""
+
+        def show(found: TrainingOverview) -> None:
+            self._training = found
+            self._show_steps()
+
+        self.in_background(lambda: load_training(self.services), show, group="training")
+
+    def _show_cards(self) -> None:
+        """Shows what is known, in as many lines as there is room for."""
+        narrow = self.has_class("-narrow")
+        found = self._found
+        if found is not None:
+            project = project_content(found, narrow_card=not narrow)
+            self.query_one("#project-text", Static).update(project)
             line = self.query_one("#set-text", Static)
-            line.update(set_content(self._found.sets, brief=self.has_class("-narrow")))
-            line.display = bool(self._found.sets)
+            line.update(set_content(found.sets, brief=narrow))
+            line.display = bool(found.sets)
+            verdicts = verdicts_content(found, self._pace.per_hour, brief=narrow)
+            self.query_one("#verdicts-text", Static).update(verdicts)
+        if self._goals is not None:
+            goals = goals_content(self._goals, brief=narrow)
+            self.query_one("#goals-text", Static).update(goals)
+        if self._trees is not None:
+            trees = trees_content(self._trees, brief=narrow)
+            self.query_one("#trees-text", Static).update(trees)
 
     def on_resize(self) -> None:
         """More room may show more."""
-        self.call_after_refresh(self._show_project)
-        self.call_after_refresh(self._show_set)
+        self.call_after_refresh(self._show_cards)
         if self._found is not None and not self._parted:
             self.call_after_refresh(self._load_parts)
-
-    def _show_verdicts(self, found: Overview) -> None:
-        content = verdicts_content(found, self._pace.per_hour)
-        self.query_one("#verdicts-text", Static).update(content)
 
     def _failed(self, error: WorkbenchError) -> None:
         self._read_on()
@@ -239,7 +302,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _estimate(self, found: Overview) -> None:
         """Estimates the cost of scoring, if the number of conversations to score changed."""
         unscored = found.counts.unscored
-        if unscored == 0 or unscored == self._cost_for or self._scoring:
+        if unscored == 0 or unscored == self._cost_for or "scoring" in self._working:
             return
         self._cost_for = unscored
 
@@ -258,36 +321,55 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.in_background(work, done, group="estimate", failed=failed)
 
     @property
-    def _scoring(self) -> bool:
-        return any(job.stage in ("complete", "tune") for job in self.services.jobs.active())
+    def _working(self) -> frozenset[str]:
+        """What the jobs that run or wait are part of; finding a format comes before scoring."""
+        found = {work_of(job.stage) for job in self.services.jobs.active()}
+        return frozenset("scoring" if work == "tune" else work for work in found)
 
     def _show_steps(self) -> None:
         found = self._found
         if found is None:
             return
-        steps = next_steps(
-            ProjectProgress(
-                counts=found.counts,
-                tally=found.tally,
-                interrupted=[] if self.services.jobs.active() else self.services.jobs.interrupted(),
-                to_score=self._cost,
-                scoring=self._scoring,
-                per_hour=self._pace.per_hour,
-                half_width=_half_width(self._report),
-                calibrated=found.rule.source != "default",
-                proposal=None if self._report is None else self._report.proposal,
-                better=_better(found),
-                clustered=None if self._goals is None else self._goals.shown is not None,
-                proposals=0 if self._goals is None else self._goals.proposals,
-            )
-        )
+        steps = next_steps(self._progress(found))
         if steps == self._steps:
             return
-        self._steps = steps
         choices = self.query_one("#next", Choices)
         at = choices.highlighted or 0
+        kind = self._steps[at].kind if at else None
+        self._steps = steps
         choices.set_options([Option(_step_content(step)) for step in steps])
-        choices.highlighted = min(at, len(steps) - 1)
+        # The first line is always the next step; who went to another one stays on it.
+        choices.highlighted = next(
+            (nth for nth, step in enumerate(steps) if kind is not None and step.kind == kind), 0
+        )
+        title = f"Next · {done_of_path(steps)} of {len(PATH)} done"
+        self.query_one("#next-card").border_title = Content(title)
+
+    def _progress(self, found: Overview) -> ProjectProgress:
+        """What is known of the project's state."""
+        goals = self._goals or GoalsOverview()
+        training = self._training or TrainingOverview()
+        seen = self.services.saved.seen()
+        return ProjectProgress(
+            counts=found.counts,
+            tally=found.tally,
+            interrupted=[] if self.services.jobs.active() else self.services.jobs.interrupted(),
+            to_score=self._cost,
+            working=self._working,
+            per_hour=self._pace.per_hour,
+            corrected=None if self._report is None else self._report.rate.corrected,
+            calibrated=found.rule.source != "default",
+            proposal=None if self._report is None else self._report.proposal,
+            better=_better(found),
+            sets=len(found.sets),
+            goals=None if self._goals is None else len(goals.groups),
+            proposals=self._proposals,
+            lowest=goals.lowest,
+            lowest_seen=_lowest_key(goals) in seen,
+            compared=_sets_key(found.sets) in seen,
+            adapted="" if training.running else training.adapted,
+            cannot_adapt=training.missing,
+        )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click does the step."""
@@ -295,20 +377,62 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._do(self._steps[event.option_index])
 
     def _do(self, step: Step) -> None:
-        if step.kind == "import":
+        if step.after:
+            self.notify(f"{step.title}: {step.after}.", markup=False)
+        elif step.kind == "import":
             self.action_import_files()
         elif step.kind == "score":
             self.action_run_scoring()
         elif step.kind == "resume" and step.run is not None:
             self.resume(step.run, self._mode)
-        elif step.kind == "triage":
+        elif step.kind in ("triage", "verdicts"):
             self.app.switch_mode("triage")
         elif step.kind == "choose":
             self.action_choose_scores()
         elif step.kind == "calibrate":
             self.action_calibration()
-        elif step.kind in ("merge", "cluster"):
-            self.app.switch_mode("desk" if step.kind == "merge" else "goals")
+        elif step.kind == "cluster":
+            self.open_form("goals", "run_clustering")
+        elif step.kind == "merge":
+            self.app.switch_mode("desk")
+        elif step.kind in ("lowest", "triage-lowest"):
+            self._open_lowest(step.kind == "triage-lowest")
+        elif step.kind == "adapt":
+            self.open_form("training", "new")
+        elif step.kind == "compare" and self._found is not None:
+            self._remember(_sets_key(self._found.sets))
+            self.run_worker(self.app.run_action("validation"), group="compare")
+        elif step.kind == "export":
+            ask_export(self, "Export", EXPORT_KINDS, None)
+
+    def _open_lowest(self, triage: bool) -> None:
+        """Opens the members of the goal that does worst, or asks for verdicts on those that are not complete."""
+        goals = self._goals
+        if goals is None or goals.lowest is None:
+            return
+        goal = goals.lowest
+        if not triage:
+            self._remember(_lowest_key(goals))
+            self.app.push_screen(self.routes.members(goal.id, self.MODE))
+            return
+        wanted = NamedConversations(f"goal “{one_line(goal.label, 40)}”", goal.waiting)
+
+        async def go() -> None:
+            await self.app.run_action("switch_mode('triage')")
+            if isinstance(self.app.screen, WorkbenchScreen):
+                self.app.screen.judge_only(wanted)
+
+        self.app.run_worker(go(), group="triage")
+
+    def _remember(self, key: str) -> None:
+        """Remembers that a result was opened; a project that cannot be written forgets it."""
+        if self.services.project.read_only is None:
+            keep = self.services.saved.save_seen
+            write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
+
+    def action_quarantine(self) -> None:
+        """Shows the records that could not be imported."""
+        self.app.push_screen(QuarantineDialog(self.services.conversations))
 
     def action_choose_scores(self) -> None:
         """Asks which set of scores is to be in force; choosing the other one goes back."""
@@ -338,7 +462,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def on_card_opened(self, message: Card.Opened) -> None:
         """Opens the screen that the figures come from."""
-        modes = {"verdicts": "triage", "goals": "goals"}
+        modes = {"verdicts": "triage", "goals": "goals", "trees": "trees"}
         self.app.switch_mode(modes.get(message.card.id or "", "conversations"))
 
     def _handle_event(self, event: Event) -> None:
@@ -352,9 +476,16 @@ class OverviewScreen(WorkbenchScreen[None]):
         super()._handle_event(event)
 
 
-def _half_width(report: CalibrationReport | None) -> float | None:
-    rate = report.rate.corrected if report is not None else None
-    return (rate.high - rate.low) / 2 if rate is not None else None
+def _lowest_key(found: GoalsOverview) -> str:
+    """Names the goal that does worst in this clustering; empty without one."""
+    if found.shown is None or found.lowest is None:
+        return ""
+    return f"lowest {found.shown.id} {found.lowest.id}"
+
+
+def _sets_key(sets: list[ScoreSet]) -> str:
+    """Names a comparison of these sets of scores."""
+    return " ".join(["compare", *sorted(one.config_hash for one in sets)])
 
 
 def _better(found: Overview) -> ScoreSet | None:
@@ -363,7 +494,13 @@ def _better(found: Overview) -> ScoreSet | None:
 
 
 def _step_content(step: Step) -> Content:
-    parts: list[tuple[str, str] | str] = [step.title]
+    parts: list[tuple[str, str] | str] = []
+    if step.done:
+        parts += [("✓ ", "$tone-complete"), (step.title, "$tone-muted")]
+    elif step.after:
+        parts += [("· " + step.title, "$tone-muted"), (f"   {step.after}", "$tone-muted")]
+    else:
+        parts += [("▸ ", "$tone-accent"), step.title]
     if step.time:
         parts.append((f"   {step.time}", "$tone-muted"))
     if step.why_not:

@@ -17,6 +17,13 @@ class ReadingOrder(NamedTuple):
     at: int
 
 
+class NamedConversations(NamedTuple):
+    """Ids of conversations, and what they have in common in words, such as the label of their goal."""
+
+    name: str
+    ids: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Routes:
     """Makes the screens that several folders open. `mode` is that of the screen they are opened from.

@@ -26,7 +26,7 @@ from engine.text import one_line
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.import_dialog import ImportDialog
 from screens.shell.offline import reason_of
-from screens.shell.routes import Routes
+from screens.shell.routes import NamedConversations, Routes
 from screens.shell.run_dialog import RunDialog
 from screens.widgets.background import background
 from screens.widgets.engine_feed import EngineFeed
@@ -307,6 +307,9 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
     def filter_by(self, wanted: Filter) -> None:
         """Lists what a filter matches, where the screen is a list that can be filtered; others ignore it."""
 
+    def judge_only(self, wanted: NamedConversations) -> None:
+        """Judges only these conversations, where the screen is triage; others ignore it."""
+
     # Jobs that more than one screen starts
 
     def action_run_scoring(self) -> None:
@@ -342,16 +345,20 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage in FORMS:
-            self.app.run_worker(self._open_form(*FORMS[run.stage]), group="resume")
+            self.open_form(*FORMS[run.stage])
         else:
             reads_states = run.stage in ("read", "fit")
             named: Mode = "probe" if reads_states else run.params.get("mode", mode)
             self._start(lambda: self.services.jobs.start_scoring(named))
 
-    async def _open_form(self, mode: str, action: str) -> None:
+    def open_form(self, mode: str, action: str) -> None:
         """Goes to a mode and opens the form of its run, or starts a run that has no form."""
-        await self.app.run_action(f"switch_mode('{mode}')")
-        await self.app.run_action(action, self.app.screen)
+
+        async def go() -> None:
+            await self.app.run_action(f"switch_mode('{mode}')")
+            await self.app.run_action(action, self.app.screen)
+
+        self.app.run_worker(go(), group="form")
 
     def _start(self, start: Callable[[], int]) -> None:
         self.in_background(start, lambda job: None, group="start")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine import number_format
-from engine.filters import Filter
 from engine.records.calibration import Agreement
 from engine.records.conversations import ConversationRow
 from engine.records.triage import QueueOrder, Verdict, VerdictRow
@@ -82,9 +81,9 @@ def summary_content(row: ConversationRow) -> Content:
 
 
 def status_line(
-    status: TriageStatus, order: QueueOrder, wanted: Filter, *, with_tally: bool
+    status: TriageStatus, order: QueueOrder, narrowed_to: str, *, with_tally: bool
 ) -> Content:
-    """Order with its reason, agreement, filter."""
+    """Order with its reason, agreement, and what the queue is narrowed to, empty for everything."""
     name, reason = ORDERS[order]
     parts: list[Piece] = []
     if with_tally:
@@ -96,8 +95,8 @@ def status_line(
         parts.append((f" · model agrees {format_agreement(status.model)}", ""))
     if status.itself.n:
         parts.append((f" · you with yourself {format_agreement(status.itself)}", ""))
-    if wanted:
-        parts.append((f" · ▽ {one_line(str(wanted))}", "bold $tone-accent"))
+    if narrowed_to:
+        parts.append((f" · ▽ {one_line(narrowed_to)}", "bold $tone-accent"))
     return Content.assemble(*parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from engine.filters import Filter, ListQuery
@@ -19,13 +20,16 @@ class LoadedQueue:
     scored: bool
 
 
-def load_queue(services: Services, order: QueueOrder, wanted: Filter) -> LoadedQueue:
-    """Reads the queue in an order, of what a filter matches; in the order `list` also of what the list's matches."""
+def load_queue(
+    services: Services, order: QueueOrder, wanted: Filter, only: Collection[int] | None = None
+) -> LoadedQueue:
+    """Reads the queue in an order, of what a filter matches, and where `only` is given, of these conversations; in the
+    order `list` also of what the list's filter matches."""
     query = ListQuery(wanted)
     if order == "list":
         listed = services.saved.view()[0]
         query = replace(listed, filter=Filter((*listed.filter.terms, *wanted.terms)))
-    page = services.triage.queue(order, query)
+    page = services.triage.queue(order, query, only)
     scored = page.total > 0 or services.conversations.counts().scored > 0
     return LoadedQueue(page, load_status(services), scored)
 

@@ -20,6 +20,7 @@ from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.services import Services
 from screens.shell.dialogs import ask_which_first
 from screens.shell.filter_editing import edit_filter
+from screens.shell.routes import NamedConversations
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
@@ -68,6 +69,13 @@ class TriageScreen(WorkbenchScreen[None]):
             show=False,
         ),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
+        Binding(
+            "escape",
+            "judge_all",
+            "All",
+            tooltip="Judge all conversations again, not only those of one goal",
+            show=False,
+        ),
     ]
 
     def __init__(
@@ -83,6 +91,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.blind: BlindRound | None = None
         self.order: QueueOrder = "threshold"
         self.filter = Filter()
+        self.only: NamedConversations | None = None
         self.shown: int | None = None
         self.status = TriageStatus({}, Agreement(0), Agreement(0))
         self._place: TriagePlace | None = None
@@ -131,12 +140,17 @@ class TriageScreen(WorkbenchScreen[None]):
 
         self.in_background(self.services.triage.place, arrived, group="queue")
 
+    @property
+    def _filter_in_force(self) -> Filter:
+        """The filter, which does not apply to conversations that were named."""
+        return self.filter if self.only is None else Filter()
+
     def read_queue(self, place: TriagePlace | None) -> None:
         """Reads the queue of the order and the filter that are chosen, and goes to a place in it."""
-        order, wanted = self.order, self.filter
+        order, wanted, only = self.order, self._filter_in_force, self.only
 
         def show(loaded: LoadedQueue) -> None:
-            if (order, wanted) != (self.order, self.filter):
+            if (order, wanted, only) != (self.order, self._filter_in_force, self.only):
                 return
             self._scored = loaded.scored
             self.queue.refresh(loaded.page)
@@ -152,8 +166,12 @@ class TriageScreen(WorkbenchScreen[None]):
             else:
                 self.show_error(error)
 
+        ids = None if only is None else only.ids
         self.in_background(
-            lambda: load_queue(self.services, order, wanted), show, group="queue", failed=failed
+            lambda: load_queue(self.services, order, wanted, ids),
+            show,
+            group="queue",
+            failed=failed,
         )
 
     def show_status(self, status: TriageStatus) -> None:
@@ -168,11 +186,15 @@ class TriageScreen(WorkbenchScreen[None]):
         title = formatting.title_content(place, blind, self.pace.per_hour, tally)
         self.query_one(TitleLine).say(title)
         self.query_one("#status", Static).update(
-            formatting.status_line(status, self.order, self.filter, with_tally=narrow)
+            formatting.status_line(status, self.order, self._narrowed_to(), with_tally=narrow)
         )
-        narrowed = self._scored and (bool(self.filter) or self.order != "threshold")
+        narrowed = self._scored and (bool(self._narrowed_to()) or self.order != "threshold")
         empty = formatting.empty_content(status.tally, self._scored, narrowed)
         self.query_one(".empty", Static).update(empty)
+
+    def _narrowed_to(self) -> str:
+        """What is judged, in words; empty when it is everything."""
+        return str(self.filter) if self.only is None else f"{self.only.name} (escape: all)"
 
     def on_resize(self) -> None:
         """The counts move to where there is room."""
@@ -226,7 +248,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Shows the new current item, stores the place, and reads the next page when few items are left."""
         self.show_status(self.status)
         self.show_current()
-        if self.blind is None and self.services.project.read_only is None:
+        if self.blind is None and self.only is None and self.services.project.read_only is None:
             place = TriagePlace(self.order, str(self.filter), self.conversation, self.queue.skipped)
             keep = self.services.triage.keep_place
             write_in_order(self, lambda: keep(place), lambda _: None, self.show_error)
@@ -351,9 +373,21 @@ class TriageScreen(WorkbenchScreen[None]):
         """Goes to the filter line."""
         edit_filter(self)
 
+    def judge_only(self, wanted: NamedConversations) -> None:
+        """Judges these conversations, in the order that is chosen, until escape."""
+        self.only = wanted
+        if self._place is not None:  # else it is being read, and the queue after it
+            self._ask_anew()
+
+    def action_judge_all(self) -> None:
+        """Judges all conversations again, after `judge_only`."""
+        if self.only is not None:
+            self.only = None
+            self._ask_anew()
+
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
-        """Another filter: the queue begins anew."""
-        self.filter = message.filter
+        """Another filter: the queue begins anew, with all that it matches."""
+        self.filter, self.only = message.filter, None
         self._ask_anew()
 
     def on_filter_line_exited(self, message: FilterLine.Exited) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness.calibration import agreement
+from engine.completeness.calibration import agreement, wilson
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.goals.embedders.embedder import embedder_for
@@ -22,6 +22,7 @@ from engine.records.goals import (
     GoalDecision,
     GoalGroup,
     GroupPeriod,
+    LowestGoal,
     MapPoint,
     MemberOrder,
     MemberRow,
@@ -33,6 +34,7 @@ from engine.records.goals import (
     SplitPart,
 )
 from engine.records.runs import Estimate, RunRow
+from engine.records.scores import State
 from engine.services.goals import proposal_decisions, splitting
 from engine.services.goals.run_stages import GoalStages
 from engine.services.run_requests import ClusteringRequest
@@ -59,6 +61,9 @@ PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters."""
 CALLS = 4
 """Model calls that a pair is expected to take before any was asked about."""
+
+LEAST_SCORED = 3
+"""The share of complete conversations of a goal with fewer scored ones says nothing."""
 
 WHY: dict[MergeOrder, str] = {
     "similarity": "the most similar descriptions left",
@@ -156,6 +161,33 @@ class GoalService:
             return None
         space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
         return group_row(view, group_id, space)
+
+    def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
+        """Of the current groups the one whose share of complete conversations is surely the lowest: by the upper end of
+        its interval. None where no group has `LEAST_SCORED` scored conversations."""
+        rated = [group for group in groups if group.states.scored >= LEAST_SCORED]
+        if not rated:
+            return None
+
+        def highest(group: GoalGroup) -> tuple[float, int]:
+            return wilson(group.states.complete, group.states.scored).high, group.number
+
+        group = min(rated, key=highest)
+        failing = [
+            member.conversation_id
+            for member in self.members(group.id)
+            if member.state in (State.INCOMPLETE, State.BORDERLINE)
+        ]
+        with self._project.reading() as conn:
+            rows = conversations.rows(conn, failing)
+        return LowestGoal(
+            id=group.id,
+            label=group.label,
+            complete=group.states.complete,
+            scored=group.states.scored,
+            judged=sum(row.verdict is not None for row in rows),
+            waiting=tuple(row.id for row in rows if row.verdict is None),
+        )
 
     def members(
         self, group_id: str | None, order: MemberOrder = "central", limit: int | None = None

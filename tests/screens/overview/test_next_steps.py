@@ -9,14 +9,18 @@ import pytest
 
 from engine.records.calibration import Proposal
 from engine.records.conversations import Counts
+from engine.records.goals import LowestGoal
+from engine.records.interval import Interval
 from engine.records.runs import Estimate, RunRow
 from engine.records.scores import DecisionRule, ScoreSet
 from engine.records.triage import Verdict
 from screens.overview.next_steps import (
+    PATH,
     ProjectProgress,
+    Step,
+    done_of_path,
     next_steps,
     tightened,
-    verdicts_half_width,
 )
 
 SCORED = Counts(conversations=1000, complete=600, incomplete=300, borderline=60, unscored=40)
@@ -29,32 +33,87 @@ def run(stage: str, number: int = 1) -> RunRow:
 
 
 def kinds(now: ProjectProgress) -> list[str]:
-    """The kinds of the steps, in order."""
-    return [step.kind for step in next_steps(now)]
+    """The kinds of the steps that can be done now, in order."""
+    return [step.kind for step in next_steps(now) if not step.done and not step.after]
+
+
+def only(now: ProjectProgress, kind: str) -> Step:
+    """The one step of a kind."""
+    (step,) = [step for step in next_steps(now) if step.kind == kind]
+    return step
+
+
+LOWEST = LowestGoal("c3", "Book a table", 1, 4, 0, (5, 8, 9))
+DONE = ProjectProgress(
+    Counts(conversations=300, complete=200, incomplete=100),
+    {Verdict.COMPLETE: 150, Verdict.INCOMPLETE: 150},
+    calibrated=True,
+    sets=2,
+    goals=9,
+    lowest=replace(LOWEST, judged=3, waiting=()),
+    lowest_seen=True,
+    compared=True,
+    adapted="october",
+)
+
+
+class TestPath:
+    def test_every_step_is_there_with_its_state(self) -> None:
+        """All steps of the path are shown in every state of a project: those to do, those that wait, those done."""
+        new = ProjectProgress(Counts(), {}, goals=0)
+        scored = ProjectProgress(SCORED, {}, to_score=COST, goals=0)
+        grouped = replace(scored, goals=9, proposals=4, lowest=LOWEST)
+        for now in (new, scored, grouped, DONE):
+            assert {step.kind for step in next_steps(now)} >= set(PATH)
+
+    def test_order(self) -> None:
+        """What can be done comes first in the order of the path, then what waits for it, then what is done."""
+        now = ProjectProgress(SCORED, {}, to_score=COST, goals=9, proposals=4, lowest=LOWEST)
+        steps = next_steps(now)
+        ready = ["score", "triage", "merge", "lowest", "triage-lowest", "adapt", "export"]
+        assert [step.kind for step in steps] == [*ready, "compare", "import", "cluster"]
+        assert done_of_path(steps) == 2
+
+    def test_what_waits_says_for_what(self) -> None:
+        """A step that cannot be done yet names the step before it."""
+        now = ProjectProgress(SCORED, {}, goals=0)
+        assert only(now, "merge").after == "after grouping"
+        assert only(ProjectProgress(Counts(), {}, goals=0), "triage").after == "after scoring"
+        assert "needs torch" in only(replace(now, cannot_adapt="It needs torch."), "adapt").after
+
+    def test_everything_is_done(self) -> None:
+        """At the end of the path an export is left; the rest is done and says with what result."""
+        assert kinds(DONE) == ["export"]
+        steps = next_steps(DONE)
+        assert done_of_path(steps) == len(PATH) - 1
+        assert "Adapt: october is trained" in [step.title for step in steps]
+        assert "Triage of it: 3 verdicts" in [step.title for step in steps]
+
+    def test_work_that_runs_is_not_offered(self) -> None:
+        """While scoring or clustering runs, a line says so in its place."""
+        now = ProjectProgress(SCORED, {}, to_score=COST, goals=0)
+        busy = next_steps(replace(now, working=frozenset({"scoring", "clustering"})))
+        assert [step.kind for step in busy if step.kind in ("score", "cluster")] == []
+        assert sum(step.kind == "wait" for step in busy) == 2
 
 
 class TestWhatIsOffered:
     def test_empty_project(self) -> None:
         """With nothing in the project there is one thing to do."""
-        assert kinds(ProjectProgress(Counts(), {})) == ["import"]
-
-    def test_everything_is_done(self) -> None:
-        """Steps are never empty: when nothing is left, that is said."""
-        counts = Counts(conversations=3, complete=3)
-        tally = {Verdict.COMPLETE: 3}
-        assert kinds(ProjectProgress(counts, tally, calibrated=True)) == ["wait"]
+        assert kinds(ProjectProgress(Counts(), {}, goals=0)) == ["import"]
 
     def test_order(self) -> None:
         """What was interrupted comes first, in place of the scores that it gives, then verdicts."""
         now = ProjectProgress(SCORED, {}, interrupted=[run("complete")], to_score=COST)
-        assert kinds(now) == ["resume", "triage"]
+        assert kinds(now)[:2] == ["resume", "triage"]
+        assert "score" not in kinds(now)
 
     @pytest.mark.parametrize(
         ("stage", "kind"), [("fit", "score"), ("remaining", "score"), ("propose", "cluster")]
     )
     def test_resuming_stands_for_the_same_work(self, stage: str, kind: str) -> None:
         """What resuming does is not offered a second time beside it; the raw name of the stage is not shown."""
-        now = ProjectProgress(SCORED, {}, to_score=COST, clustered=False)
+        now = ProjectProgress(SCORED, {}, to_score=COST, goals=0)
         assert kind in kinds(now)
         interrupted = replace(now, interrupted=[run(stage)])
         assert "resume" in kinds(interrupted)
@@ -68,10 +127,6 @@ class TestWhatIsOffered:
         )
         resumed = [step.run.id for step in next_steps(now) if step.run is not None]
         assert resumed == [1, 5]
-
-    def test_scoring_that_runs_is_not_offered_again(self) -> None:
-        """While a scoring job runs no second one is offered."""
-        assert "score" not in kinds(ProjectProgress(SCORED, {}, to_score=COST, scoring=True))
 
     def test_unscored_for_good(self) -> None:
         """Conversations that no run can score are not offered for ever."""
@@ -100,9 +155,7 @@ class TestWhatIsOffered:
 class TestHowLong:
     def test_scoring_time_is_the_estimate(self) -> None:
         """The number to score and the time are those of the estimate."""
-        score = next(
-            s for s in next_steps(ProjectProgress(SCORED, {}, to_score=COST)) if s.kind == "score"
-        )
+        score = only(ProjectProgress(SCORED, {}, to_score=COST), "score")
         assert (score.title, score.time) == ("Score 40 conversations", "about 50 s")
 
     def test_scoring_that_cannot_be_done_says_why(self) -> None:
@@ -112,51 +165,53 @@ class TestHowLong:
 
     def test_verdicts_take_the_persons_own_time(self) -> None:
         """Twenty seconds each at first, then the pace that was measured."""
-        first = next(s for s in next_steps(ProjectProgress(SCORED, {})) if s.kind == "triage")
-        assert first.title.startswith("40 triage verdicts")
-        assert first.time == "about 13 min"
-        own = next(
-            s for s in next_steps(ProjectProgress(SCORED, {}, per_hour=360)) if s.kind == "triage"
-        )
-        assert own.time == "about 7 min"
+        first = only(ProjectProgress(SCORED, {}), "triage")
+        assert first.title == "Check 20 in triage: are the scores right?"
+        assert first.time == "about 7 min"
+        assert only(ProjectProgress(SCORED, {}, per_hour=360), "triage").time == "about 3 min"
+        begun = only(ProjectProgress(SCORED, {Verdict.COMPLETE: 7}), "triage")
+        assert begun.title == "Check 13 more in triage: are the scores right?"
 
-    def test_goals(self) -> None:
-        """Where there are no goals, grouping is offered; proposals that wait come before verdicts, with their time."""
-        now = ProjectProgress(SCORED, {}, clustered=True, proposals=27)
-        assert kinds(now) == ["score", "merge", "triage"]
-        (step,) = [step for step in next_steps(now) if step.kind == "merge"]
-        assert (step.title, step.time) == ("27 merge proposals wait for you", "about 9 min")
-        assert kinds(ProjectProgress(SCORED, {}, clustered=False))[-1] == "cluster"
-        assert "cluster" not in kinds(ProjectProgress(SCORED, {}))
+    def test_merges(self) -> None:
+        """Proposals that wait are counted, with the time that deciding takes; none is a step that is done."""
+        now = ProjectProgress(SCORED, {}, goals=9, proposals=27, lowest=LOWEST)
+        step = only(now, "merge")
+        assert (step.title, step.time) == ("Decide 27 merge proposals", "about 9 min")
+        assert only(replace(now, proposals=0), "merge").done
+
+    def test_the_goal_that_does_worst(self) -> None:
+        """It is named with its share; the verdicts asked for are at most ten, and no more than there are failures."""
+        now = ProjectProgress(SCORED, {}, goals=9, lowest=LOWEST)
+        assert (
+            only(now, "lowest").title == "Look at the lowest goal: “Book a table”, 1 of 4 complete"
+        )
+        assert only(now, "triage-lowest").title == "Triage 3 in “Book a table”: what goes wrong?"
+        many = replace(LOWEST, waiting=tuple(range(40)), judged=4)
+        title = only(replace(now, lowest=many), "triage-lowest").title
+        assert title.startswith("Triage 6 in")
 
     def test_only_as_many_verdicts_as_there_are_conversations(self) -> None:
         """No more verdicts are asked for than conversations are left."""
         counts = Counts(conversations=3, complete=2, incomplete=1)
-        step = next(
-            s
-            for s in next_steps(ProjectProgress(counts, {Verdict.COMPLETE: 2}))
-            if s.kind == "triage"
-        )
-        assert step.title.startswith("1 triage verdict would")
+        step = only(ProjectProgress(counts, {Verdict.COMPLETE: 2}), "triage")
+        assert step.title.startswith("Check 1 more")
+        assert only(ProjectProgress(counts, {Verdict.COMPLETE: 3}), "triage").done
 
 
 class TestHowTight:
-    def test_by_hand(self) -> None:
-        """Half of 95% of a share of one half from 100 verdicts is 9.8 points."""
-        assert verdicts_half_width(0.5, 100) == pytest.approx(0.098, abs=0.0005)
-
-    def test_extreme_rates_promise_nothing(self) -> None:
-        """A rate of 100% from few verdicts does not promise an interval of nothing."""
-        assert verdicts_half_width(1.0, 10) > 0.1
-
     def test_four_times_the_verdicts_halve_it(self) -> None:
         """The interval shrinks with the square root of the verdicts."""
         assert tightened(0.1, 40, 120) == pytest.approx(0.05)
         assert math.isclose(tightened(0.1, 40, 0), 0.1)
 
-    def test_corrected_interval_is_what_tightens(self) -> None:
-        """With a corrected rate its own interval is the one that is promised to shrink."""
+    def test_the_same_kind_of_interval_before_and_after(self) -> None:
+        """What verdicts would do is said of the corrected rate, now and then; without one no interval is promised."""
         tally = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 20}
-        now = ProjectProgress(SCORED, tally, half_width=0.10, calibrated=True)
-        step = next(s for s in next_steps(now) if s.kind == "triage")
-        assert step.title == "40 triage verdicts would tighten the rate to ± 7"
+        now = ProjectProgress(SCORED, tally, corrected=Interval(0.6, 0.5, 0.7))
+        title = only(now, "verdicts").title
+        assert title == "40 more verdicts: the corrected rate from ± 10 to ± 7"
+        without = replace(now, tally={Verdict.COMPLETE: 15, Verdict.INCOMPLETE: 10}, corrected=None)
+        title = only(without, "verdicts").title
+        assert title == "15 more verdicts for the rate corrected for the model's errors"
+        early = replace(without, tally={Verdict.COMPLETE: 5})
+        assert "verdicts" not in kinds(early)

@@ -7,25 +7,34 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, JobEnded, JobProgress
+from engine.records.imports import Rejected
 from engine.records.interval import Interval
 from engine.records.runs import RunRow
 from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
-from engine.store import runs, scores
+from engine.store import imports, runs, scores
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from screens.conversations.screen import ConversationsScreen
+from screens.goals.members_screen import GoalMembersScreen
+from screens.goals.run_form import GoalRunForm
+from screens.goals.screen import GoalsScreen
 from screens.overview.facts import Overview, load_overview, project_content, rate_content
 from screens.overview.histogram import column_heights
 from screens.overview.screen import Card, OverviewScreen
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.import_dialog import ImportDialog
+from screens.shell.quarantine_dialog import QuarantineDialog
 from screens.shell.run_dialog import RunDialog
 from screens.triage.screen import TriageScreen
+from screens.validation.screen import ValidationScreen
+from screens.widgets.choices import Choices
 from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, conversation, project, project_of, raising, samples
 
 
@@ -55,12 +64,17 @@ class TestFigures:
                 "What is here",
                 "Did they get it?",
                 "Your verdicts",
+                "How sure was the model?",
+                "4 and then r grows them",
+                "What did they want?",
                 "Next",
                 "about 6 min",
             ):
                 assert words in shown
             cards = pilot.app.screen.query_one("#cards")
             assert cards.max_scroll_y == 0
+            steps = [line for line in lines(pilot) if line.startswith(" ▸ ")]
+            assert len(steps) >= 3
 
     async def test_wide_layout_puts_cards_side_by_side(self) -> None:
         """Two columns from 100 cells, three from 150."""
@@ -137,6 +151,85 @@ class TestNext:
             await press(pilot, "down", "enter")
             assert isinstance(pilot.app.screen, TriageScreen)
 
+    async def test_enter_on_grouping(self) -> None:
+        """The step that groups opens the form of the run, with the goals behind it, not an empty screen."""
+        support = project()
+        async with opened(support, size=(80, 24), mode="1") as pilot:
+            await choose(pilot, "Group 36 conversations")
+            assert isinstance(pilot.app.screen, GoalRunForm)
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, GoalsScreen)
+            assert support.jobs.started != []
+
+    async def test_the_lowest_goal_is_looked_at_and_judged(self) -> None:
+        """Enter opens the members of the goal that does worst, after which that step is done; the next one asks for
+        verdicts on those of its conversations that are not complete, and escape goes back to all."""
+        support = clustered()
+        async with opened(support, size=(120, 36), mode="1") as pilot:
+            await until(pilot, lambda: "Look at the lowest goal" in text(pilot))
+            lowest = support.goals.lowest(support.goals.groups())
+            assert lowest is not None
+            await choose(pilot, "Look at the lowest goal")
+            assert isinstance(pilot.app.screen, GoalMembersScreen)
+            assert lowest.label in text(pilot)
+            await press(pilot, "escape")
+            await until(pilot, lambda: f"✓ Lowest goal: “{lowest.label}”" in text(pilot))
+
+            await choose(pilot, f"Triage {len(lowest.waiting)} in “{lowest.label}”")
+            screen = pilot.app.screen
+            assert isinstance(screen, TriageScreen)
+            await until(pilot, lambda: f"1 of {len(lowest.waiting)}" in lines(pilot)[0])
+            assert f"▽ goal “{lowest.label}”" in text(pilot)
+            assert set(screen.queue.ids) == set(lowest.waiting)
+            await press(pilot, "i", "escape")
+            await until(pilot, lambda: "▽ goal" not in text(pilot))
+            assert screen.queue.total > len(lowest.waiting)
+        (verdict,) = support.acts()
+        assert verdict.conversation_id in lowest.waiting
+
+    async def test_compare_and_export(self) -> None:
+        """Two sets of scores lead to the validation screen, once; the last step asks what to write."""
+        support = project()
+        with_probe(support, Interval(0.98, 0.96, 0.99))
+        async with opened(support, mode="1") as pilot:
+            await choose(pilot, "Compare 2 sets of scores")
+            assert isinstance(pilot.app.screen, ValidationScreen)
+            await press(pilot, "escape")
+            await until(pilot, lambda: "✓ Compare: 2 sets of scores" in text(pilot))
+            await choose(pilot, "Export scores")
+            assert "your verdicts, tags and notes" in text(pilot)
+
+    async def test_a_step_that_waits_says_for_what(self) -> None:
+        """Enter on a step whose turn has not come names the step before it, and goes nowhere."""
+        async with opened(project(), size=(120, 40), mode="1") as pilot:
+            await choose(pilot, "Decide which groups are one goal")
+            assert isinstance(pilot.app.screen, OverviewScreen)
+            assert "Decide which groups are one goal: after grouping." in text(pilot)
+
+    async def test_records_that_were_kept_out(self) -> None:
+        """`Q` shows file, line, reason and text of the records in the quarantine, and copies them."""
+        support = project()
+
+        def reject(conn: sqlite3.Connection) -> None:
+            source = imports.source(
+                conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it"
+            )
+            raw = b'{"id": "x2", "messages": "\x1b[2Jno list"}'
+            found = [Rejected(7, raw, "messages: not a list")]
+            imports.quarantine(conn, source, found)
+
+        support.file.write(reject)
+        async with opened(support, size=(80, 24), mode="1") as pilot:
+            assert "1 quarantined  Q says why" in text(pilot)
+            await press(pilot, "Q")
+            assert isinstance(pilot.app.screen, QuarantineDialog)
+            await until(pilot, lambda: "logs.jsonl, line 7: messages: not a list" in text(pilot))
+            assert '{"id": "x2"' in text(pilot)
+            await press(pilot, "y")
+            assert "line 7" in pilot.app.clipboard
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, OverviewScreen)
+
     async def test_calibration_is_a_key_away(self) -> None:
         """`K` shows what the verdicts say of the scores, escape comes back."""
         async with opened(project(), mode="1") as pilot:
@@ -182,11 +275,13 @@ class TestNext:
         """After some verdicts the time that verdicts take is the person's own."""
         times = iter(range(0, 10_000, 6))
         support = project()
-        async with opened(support, clock=lambda: float(next(times)), mode="3") as pilot:
-            await press(pilot, "c", "i", "c", "i", "1")
+        async with opened(support, clock=lambda: float(next(times)), mode="1") as pilot:
+            await press(pilot, "3", "c", "i", "c", "i", "1")
+            await until(pilot, lambda: "Check 16 more" in text(pilot))
             shown = text(pilot)
-            assert "triage verdicts would tighten" in shown
-            assert "about 12 min" not in shown
+            assert "Check 16 more in triage" in shown
+            (step,) = [line for line in lines(pilot) if "Check 16 more" in line]
+            assert "about 5 min" not in step  # what 16 take at twenty seconds each
 
     async def test_read_only_project_says_so(self) -> None:
         """A step that writes is refused with the reason."""
@@ -234,6 +329,20 @@ class TestLive:
             await press(pilot, "escape")
             support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: "● 16 complete" in text(pilot))
+
+
+async def choose(pilot: Pilot[None], title: str) -> None:
+    """Goes to the step whose title begins so, by keys, and presses enter."""
+    choices = pilot.app.screen.query_one("#next", Choices)
+
+    def titles() -> list[str]:
+        return [str(option.prompt)[2:] for option in choices.options]
+
+    await until(pilot, lambda: any(found.startswith(title) for found in titles()))
+    choices.focus()
+    await press(pilot, "home")
+    at = next(nth for nth, found in enumerate(titles()) if found.startswith(title))
+    await press(pilot, *["down"] * at, "enter")
 
 
 def with_probe(support: ScreenProject, auroc: Interval, position: float = 0.6) -> None:
