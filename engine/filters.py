@@ -50,13 +50,24 @@ FIELDS: Mapping[str, Field] = {
         Field("state", "choice", "what the score says", tuple(State)),
         Field("verdict", "choice", "your verdict", (*Verdict, ANY, NONE)),
         Field("p", "number", "normalised probability of the end, 0 to 1", example="p<.3"),
+        Field(
+            "success",
+            "number",
+            "probability of success that your verdicts taught, 0 to 1",
+            example="success<.3",
+        ),
         Field("turns", "number", "number of turns"),
         Field("messages", "number", "number of messages"),
         Field("length", "number", "characters of all messages"),
         Field("source", "text", "file it came from (part of the name)"),
         Field("name", "text", "id in its file (part of it)"),
         Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),
-        Field("tag", "text", "your tag, or any or none"),
+        Field(
+            "tag",
+            "text",
+            "your tag, or any or none; rude? is what its probe proposes",
+            example="tag:rude, tag:rude? or tag:none",
+        ),
         Field("note", "choice", "whether you left a note", (ANY, NONE)),
         Field(
             "draw",
@@ -70,7 +81,7 @@ TEXT = "text"
 """Field of terms that name none: words of the messages."""
 
 SortKey = Literal[
-    "id", "name", "source", "date", "p", "turns", "messages", "length", "verdict", "tag"
+    "id", "name", "source", "date", "p", "success", "turns", "messages", "length", "verdict", "tag"
 ]
 """What a list can be ordered by; `id` is the order of import, the others are fields."""
 
@@ -305,7 +316,7 @@ def completions(text: str, cursor: int, known: Mapping[str, Sequence[str]]) -> l
         start += max(match.end(), word.rfind(",") + 1)
         values = [*field.choices, *known.get(field.name, ())]
         if field.name == "tag":
-            values += [ANY, NONE]
+            values += [f"{name}?" for name in known.get("tag", ())] + [ANY, NONE]
         found = [Completion(start, _quoted(value), field.help) for value in values]
     typed = before[start:].lower()
     return [c for c in found if c.text.lower().startswith(typed) and c.text.lower() != typed]

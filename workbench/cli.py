@@ -104,6 +104,8 @@ COMMANDS = (
     Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score completeness", "scoring:run_complete"),
+    Command("run success", "learn from verdicts which conversations succeeded", "teaching:run_success"),
+    Command("run tag", "learn a tag from conversations that have it, and propose it for others", "teaching:run_tag"),
     Command("run trees", "grow response trees", "trees:run_trees"),
     Command("run cluster", "cluster what users wanted", "cluster:run_cluster"),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),

@@ -11,7 +11,12 @@ from engine.records.triage import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One row of the conversation list. `opening` is the beginning of the first user message, as imported."""
+    """One row of the conversation list.
+
+    Attributes:
+        opening: The beginning of the first user message, as imported.
+        success: Probability of success that verdicts taught; None before they did, and without hidden states.
+    """
 
     id: int
     external_id: str
@@ -27,6 +32,7 @@ class ConversationRow:
     reason: str | None
     verdict: Verdict | None
     tags: tuple[str, ...] = ()
+    success: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class TriageItem:
     why: str
 
 
-QueueOrder = Literal["threshold", "lowest", "disagreement", "unsure", "sample", "list"]
+QueueOrder = Literal["threshold", "lowest", "teaching", "disagreement", "unsure", "sample", "list"]
 """The orders of the triage queue; see `engine.store.queue`."""
 
 

@@ -11,16 +11,17 @@ from typing import Any, Literal
 from engine.conversation import Conversation
 from engine.errors import ProjectError
 from engine.records.scores import ScoredId, State
+from engine.records.taught import Proposed
 from engine.records.triage import JudgedId
 from engine.services.goals import exports as goal_exports
 from engine.services.line_files import write_file
 from engine.services.simulation.exports import transcript_lines
 from engine.services.trees.export_lines import stored_tree_line
-from engine.store import conversations, scores, trees, verdicts
+from engine.store import conversations, scores, taught, trees, verdicts
 from engine.store.project import Project
 
 ExportKind = Literal[
-    "scores", "verdicts", "conversations", "trees", "clusters", "assignments", "decisions", "transcripts"
+    "scores", "verdicts", "proposals", "conversations", "trees", "clusters", "assignments", "decisions", "transcripts"
 ]  # fmt: skip
 """What can be exported."""
 
@@ -60,6 +61,10 @@ def export_lines(
         yield from map(score_line, scores.export_scores(conn, wanted))
     elif kind == "verdicts":
         yield from map(verdict_line, verdicts.export_verdicts(conn, wanted))
+    elif kind == "proposals":
+        for subject in taught.subjects(conn):
+            for found in taught.proposals(conn, subject, wanted):
+                yield proposal_line(subject, found)
     elif kind == "trees":
         for name, row, frame in trees.export_trees(conn, wanted):
             yield stored_tree_line(name, row, frame)
@@ -120,6 +125,18 @@ def verdict_line(row: JudgedId) -> dict[str, Any]:
         "given_at": row.verdict.given_at,
         "tags": list(row.verdict.tags),
         "repeats": [str(verdict) for verdict in row.repeats],
+    }
+
+
+def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
+    """What a probe that marks taught says of a conversation; `tag` is None where it is whether it succeeded."""
+    return {
+        "id": row.external_id,
+        "source": row.source,
+        "tag": subject or None,
+        "p": row.p,
+        "marked": row.marked,
+        "proposed": row.proposed,
     }
 
 

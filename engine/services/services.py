@@ -18,6 +18,7 @@ from engine.services.simulation.service import SimulationService
 from engine.services.training.service import TrainingService
 from engine.services.trees.service import TreeService
 from engine.services.triage.calibration import CalibrationService
+from engine.services.triage.teaching import TeachingService
 from engine.services.validation.service import ValidationService
 from engine.store.conversations import ConversationStore
 from engine.store.saved import SavedStore
@@ -47,6 +48,7 @@ class Services:
     saved: SavedStore
     exports: ExportFiles
     calibration: CalibrationService
+    teaching: TeachingService
     trees: TreeService
     goals: GoalService
     training: TrainingService

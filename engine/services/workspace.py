@@ -28,6 +28,7 @@ from engine.services.training.service import TrainingService
 from engine.services.trees.runs import TreeRuns
 from engine.services.trees.service import TreeService
 from engine.services.triage.calibration import CalibrationService
+from engine.services.triage.teaching import TeachingService
 from engine.services.validation.service import ValidationService
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -78,6 +79,7 @@ class Workspace:
         self.training = TrainingService(self.project, self.catalog)
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
+        self.teaching = TeachingService(self.project, self._tell("taught"))
         self.runner = JobRunner(
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
@@ -99,6 +101,7 @@ class Workspace:
     def close(self) -> None:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
         self.models.close()
+        self.teaching.close()
         self.runner.stop()  # before the process ends, so that the runs count as interrupted
         self.process.close()
         self.runner.close()
@@ -129,6 +132,11 @@ class Workspace:
         """Returns a function that notifies the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
+    def _judged(self) -> None:
+        """A person gave a verdict, a note or a tag, or took one back."""
+        self._emit(DataChanged(frozenset({"verdict"})))
+        self.teaching.noticed()
+
     # Runs
 
     def goal_stages(self) -> GoalStages:
@@ -147,12 +155,13 @@ class Workspace:
         return Services(
             project=info,
             conversations=ConversationStore(self.project),
-            triage=TriageStore(self.project, self._tell("verdict")),
+            triage=TriageStore(self.project, self._judged),
             jobs=JobService(self.project, self.runner, self.scoring_runs),
             score_sets=ScoreSets(self.project, self._tell("score")),
             saved=SavedStore(self.project),
             exports=ExportFiles(self.project),
             calibration=CalibrationService(self.project, self._tell("rule")),
+            teaching=self.teaching,
             trees=TreeService(
                 self.project, self.process, self.tree_runs, self.runner, self._tell("tree")
             ),

@@ -87,6 +87,30 @@ def ids_without_states(conn: sqlite3.Connection, config_hash: str) -> array[int]
     return array("q", (row[0] for row in rows))
 
 
+def fullest(conn: sqlite3.Connection) -> str | None:
+    """The configuration that has states of most conversations, of equal ones the newest; None before any."""
+    row = conn.execute(
+        "SELECT config_hash FROM hidden_state WHERE length(states) > 0 GROUP BY config_hash"
+        " ORDER BY count(*) DESC, max(id) DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def last(
+    conn: sqlite3.Connection, config_hash: str
+) -> Iterator[tuple[int, int, BoundaryPlace, bytes]]:
+    """Of every conversation with states, in the order of ids: its id, the number of its boundaries, and place and state
+    (float16, little-endian) of the last one."""
+    rows = conn.execute(
+        "SELECT conversation_id, json_array_length(boundaries), json_extract(boundaries, '$[#-1]'),"
+        " substr(states, -length(states) / json_array_length(boundaries)) FROM hidden_state"
+        " WHERE config_hash = ? AND length(states) > 0 ORDER BY conversation_id",
+        (config_hash,),
+    )
+    for conversation_id, count, place, state in rows:
+        yield conversation_id, count, BoundaryPlace(*json.loads(place)), state
+
+
 def readable(conn: sqlite3.Connection, config_hash: str) -> int:
     """Number of conversations that have states under a configuration."""
     query = "SELECT count(*) FROM hidden_state WHERE config_hash = ? AND length(states) > 0"

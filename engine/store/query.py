@@ -18,11 +18,16 @@ from typing import Any
 from engine.errors import WorkbenchError
 from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term
 from engine.records.scores import DecisionRule, State
+from engine.records.taught import NOT, SUCCESS
 from engine.store import cjk_index, settings
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import MESSAGE_BITS, placeholders
+from engine.store.taught import PROPOSED, VALUES_IN_FORCE
 from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
+
+PROPOSED_SIGN = "?"
+"""End of the name of a tag that stands for what its probe proposes."""
 
 MAIN_INDEX = "message_fts"
 _MOST_WORDS = 50
@@ -94,6 +99,14 @@ def _ascending(conn: sqlite3.Connection, sort: SortKey, among: IdSet) -> array[i
             "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised"
             f" IS NOT NULL AND {chosen} ORDER BY p_end_normalised, conversation_id",
             (settings.score_config(conn), *flags),
+        )
+    if sort == "success":
+        chosen, flags = among.condition("conversation_id")
+        return read_ids(
+            conn,
+            f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {chosen}"
+            " ORDER BY p, conversation_id",
+            (SUCCESS, *flags),
         )
     if sort in _JUDGED:
         rows, column = _JUDGED[sort]
@@ -201,6 +214,10 @@ def _holds(
         inner = _number("p_end_normalised", term)
         sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
         return _select(conn, among, sql, (config, *inner.values))
+    if term.field == "success":
+        inner = _number("p", term)
+        sql = f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {inner.text}"
+        return _select(conn, among, sql, (SUCCESS, *inner.values))
     if term.field == "source":
         inner = _parts("label", term.values)
         sql = f"source_id IN (SELECT id FROM source WHERE {inner.text})"
@@ -233,6 +250,10 @@ def _judged(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     if named:
         sql = f"SELECT conversation_id FROM ({rows}) WHERE {column} IN ({placeholders(named)})"
         found |= _select(conn, among, sql, named)
+    if term.field == "tag":
+        for name in named:
+            if name.endswith(PROPOSED_SIGN):
+                found |= _proposed(conn, among, name.removesuffix(PROPOSED_SIGN))
     if len(named) < len(term.values):
         anything = _select(conn, among, f"SELECT conversation_id FROM ({rows})", ())
         if ANY in term.values:
@@ -240,6 +261,13 @@ def _judged(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         if NONE in term.values:
             found |= among - anything
     return found
+
+
+def _proposed(conn: sqlite3.Connection, among: IdSet, tag: str) -> IdSet:
+    """Those of `among` for which the probe of a tag proposes it, and which a person has not marked since."""
+    marked = f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag IN (?, ?)"
+    found = _select(conn, among, PROPOSED, (tag,))
+    return found - _select(conn, among, marked, (tag, NOT + tag))
 
 
 def _select(conn: sqlite3.Connection, among: IdSet, sql: str, values: Sequence[Any]) -> IdSet:

@@ -40,6 +40,7 @@ from engine.services.training.base import Machine
 from engine.services.training.run_files import runs_folder
 from engine.services.training.service import TrainingService
 from engine.services.triage.calibration import CalibrationService
+from engine.services.triage.teaching import TeachingService
 from engine.services.validation.service import ValidationService
 from engine.store import imports, runs, scores, settings
 from engine.store.conversations import ConversationStore
@@ -180,7 +181,8 @@ class ScreenProject:
         self.jobs = RecordedJobs(self.file)
         self.score_sets = ScoreSets(self.file, lambda: self.emit(_changed("score")))
         self.conversations = ConversationStore(self.file)
-        self.triage = TriageStore(self.file, lambda: self.emit(_changed("verdict")))
+        self.teaching = TeachingService(self.file, lambda: self.emit(_changed("taught")))
+        self.triage = TriageStore(self.file, self._judged)
         self.saved = SavedStore(self.file)
         self.calibration = CalibrationService(self.file, lambda: self.emit(_changed("rule")))
         self.network = NetworkService(self.file)
@@ -218,12 +220,17 @@ class ScreenProject:
 
     def close(self) -> None:
         """Closes the file."""
+        self.teaching.close()
         self.jobs.runner.close()
         self.models.close()
         self.network.close()
         self.file.close()
         self.trainers.end_all()
         shutil.rmtree(runs_folder(Path(self.file.path)), ignore_errors=True)
+
+    def _judged(self) -> None:
+        self.emit(_changed("verdict"))
+        self.teaching.noticed()
 
     def services(self) -> Services:
         """What the app is given."""
@@ -236,6 +243,7 @@ class ScreenProject:
             saved=self.saved,
             exports=ExportFiles(self.file),
             calibration=self.calibration,
+            teaching=self.teaching,
             trees=self.trees,
             goals=self.goals,
             training=self.training,

@@ -25,6 +25,7 @@ BATCH = 500
 COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("state", False, lambda row: str(row.state)),
     ("p", True, lambda row: probability(row.p_end_normalised)),
+    ("success", True, lambda row: probability(row.success)),
     ("turns", True, lambda row: f"{row.turns}"),
     ("messages", True, lambda row: f"{row.messages}"),
     ("length", True, lambda row: f"{row.chars}"),
@@ -93,6 +94,7 @@ def _line(row: ConversationRow) -> dict[str, Any]:
         "state": str(row.state),
         "p_end": row.p_end,
         "p_end_normalised": row.p_end_normalised,
+        "success": row.success,
         "reason": row.reason,
         "turns": row.turns,
         "messages": row.messages,

@@ -17,6 +17,7 @@ from engine.store.migrations.m004_cjk_index import m004_signs
 from engine.store.migrations.m005_plays import m005_plays
 from engine.store.migrations.m006_both_sides import m006_both_sides
 from engine.store.migrations.m007_probes import m007_probes
+from engine.store.migrations.m008_taught import m008_taught
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -26,6 +27,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m005_plays,
     m006_both_sides,
     m007_probes,
+    m008_taught,
 )
 
 SCHEMA = len(MIGRATIONS)

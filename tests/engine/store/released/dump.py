@@ -11,11 +11,13 @@ import tempfile
 from array import array
 from pathlib import Path
 
+from engine.records.calibration import CompletionRate, Share
 from engine.records.goals import GoalDecision
 from engine.records.imports import Rejected
 from engine.records.interval import Interval
 from engine.records.scores import EndingTest
 from engine.records.simulation import PlaySetting, TranscriptLine
+from engine.records.taught import Taught, TaughtTest
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
 from engine.store import (
@@ -28,6 +30,7 @@ from engine.store import (
     imports,
     plays,
     scores,
+    taught,
     trees,
     vectors,
 )
@@ -103,6 +106,7 @@ def sample_project(path: Path) -> None:
         triage.repeat(3, Verdict.UNSURE)
         triage.note(1, "taken back")
         triage.undo()
+        project.write(_teach)
 
 
 def _grow(conn: sqlite3.Connection) -> None:
@@ -158,6 +162,13 @@ def _probe(conn: sqlite3.Connection) -> None:
     hidden_states.add(conn, "h", 1, [StateEntry(1, places, states, None, 30)])
     test = EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
     scores.register(conn, scores.ScoreConfig("p", "probe", "tiny.gguf", None, 0.02, test))
+
+
+def _teach(conn: sqlite3.Connection) -> None:
+    rate = CompletionRate(1, 1, 1.0, Interval(0.9, 0.5, 1.0))
+    share = Share(1, 2, 0.1, 0.9)
+    test = TaughtTest(1, 1, Interval(0.8, 0.5, 0.9), share, None, 1, 1, 0, rate)
+    taught.put(conn, Taught("odd", 0.5, 2, test), [(1, 0.75, None), (2, 0.5, 0)], in_force=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,181 @@
+"""A probe taught by marks: from conversations that a person marked, what all the others would be marked.
+
+A logistic regression on the hidden state at the last boundary of a conversation and on where that boundary lies. A
+marked conversation has its probability from regressions that did not see it or one nearly equal to it, so that the
+probabilities of the marked ones can be tested; the others have theirs from a regression on all marks. Both are
+calibrated by Platt's line on the former.
+
+It serves any mark: "complete" against "incomplete" (did it succeed), a tag against its absence.
+docs/results/verdicts.md says how features, strength and order were chosen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+Floats = NDArray[np.float64]
+States = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+VERSION = 1
+"""Version of the way to fit."""
+
+FOLDS = 5
+REPEATS = 3
+SEED = 20_261_122
+STRENGTH = 1e-2
+"""Inverse strength of the regularisation (C of scikit-learn)."""
+
+PLACE_WEIGHT = 3.0
+"""Weight of each of the three figures of a place, against one of each of the hundreds of a state."""
+
+SCORE_WEIGHT = 10.0
+"""Weight of the completeness score in the order before any mark."""
+
+PICKED = 200
+"""Conversations that `instructive` chooses one by one; more than a person marks before the next fit."""
+
+POOL = 4_000
+"""Conversations that `instructive` chooses from at most."""
+
+
+def features(states: States, places: Floats) -> States:
+    """Standardised features of conversations.
+
+    Args:
+        states: Hidden states at the last boundaries, shape (conversations, dimensions).
+        places: Number of that boundary, characters so far, characters of the last step; shape (conversations, 3).
+
+    Returns:
+        Shape (conversations, dimensions + 3).
+    """
+    place = PLACE_WEIGHT * _standardised(np.log1p(places))
+    return np.hstack([_standardised(states), place.astype(np.float32)])
+
+
+def _standardised(values: NDArray[Any]) -> NDArray[Any]:
+    spread = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1))
+
+
+def teach(known: States, mark: Ints, group: Ints) -> Floats | None:
+    """Learns from marks what every conversation would be marked.
+
+    Args:
+        known: The `features` of all conversations.
+        mark: 1 for a positive mark, -1 for a negative one, 0 for none; shape (conversations,).
+        group: Group of each marked conversation, in their order; nearly equal ones share one.
+
+    Returns:
+        Probability of a positive mark of every conversation, calibrated; of a marked one by regressions that did not
+        see it. None where there are fewer than two groups of either mark.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    marked = np.flatnonzero(mark)
+    label = mark[marked] > 0
+    folds = min(FOLDS, len(np.unique(group[label])), len(np.unique(group[~label])))
+    if folds < 2:
+        return None
+    values = np.zeros((REPEATS, len(marked)))
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="The least populated class")
+        for repeat in range(REPEATS):
+            parts = StratifiedGroupKFold(folds, shuffle=True, random_state=SEED + repeat)
+            for kept, held in parts.split(marked, label, group):
+                if len(np.unique(label[kept])) == 2:
+                    values[repeat, held] = _fitted(
+                        known[marked[kept]], label[kept], known[marked[held]]
+                    )
+        unseen = values.mean(axis=0)
+        slope, intercept = _line(unseen, label)
+        odds = slope * _fitted(known[marked], label, known) + intercept
+    odds[marked] = slope * unseen + intercept
+    return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+def _fitted(known: States, label: Bools, wanted: States) -> Floats:
+    """Log-odds of a positive mark at `wanted`, by a regression with both marks of equal weight."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=300)
+    return np.asarray(model.fit(known, label).decision_function(wanted), dtype=np.float64)
+
+
+def _line(values: Floats, label: Bools) -> tuple[float, float]:
+    """Slope, at least 0, and intercept from values to log-odds.
+
+    By maximum likelihood with the targets of Platt 1999, "Probabilistic outputs for support vector machines": one mark
+    of each kind is added in effect, so that a few marks do not claim certainty.
+    """
+    from scipy.optimize import minimize
+
+    width = max(float(values.std()), 1e-9)
+    positives, negatives = int(label.sum()), int((~label).sum())
+    target = np.where(label, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+
+    def loss(found: Floats) -> float:
+        odds = found[0] * values / width + found[1]
+        return float((np.logaddexp(0, odds) - target * odds).sum())
+
+    slope, intercept = minimize(loss, [1.0, 0.0], bounds=[(0, 50), (-30, 30)]).x.tolist()
+    return slope / width, intercept
+
+
+def instructive(
+    known: States, mark: Ints, p: Floats | None = None, score: Floats | None = None
+) -> Ints:
+    """The conversations without a mark, those first whose mark would teach most.
+
+    One after the other, the one is taken whose uncertainty times distance to what is marked or taken already is
+    largest, so that what is asked next is unsure and unlike what is known, and a batch is diverse. Without `p` only the
+    distance counts, with the completeness score as one of the dimensions.
+
+    Args:
+        known: The `features` of all conversations.
+        mark: As `teach` takes it.
+        p: Probability of a positive mark; None before any.
+        score: Completeness scores, NaN where there is none; used where `p` is None.
+
+    Returns:
+        Indices of all conversations without a mark; after the first `PICKED`, by falling uncertainty.
+    """
+    free = np.flatnonzero(mark == 0)
+    if len(free) > POOL:
+        free = np.sort(np.random.default_rng(SEED).permutation(free)[:POOL])
+    unsure = np.ones(len(mark)) if p is None else 1 - np.abs(2 * p - 1) + 1e-6
+    space = known
+    if p is None and score is not None and np.isfinite(score).any():
+        filled = np.where(np.isfinite(score), score, np.nanmean(score))
+        more = SCORE_WEIGHT * _standardised(filled)[:, None]
+        space = np.hstack([known, more.astype(np.float32)])
+    pool = space[free]
+    near = np.full(len(free), np.inf)
+    for known_at in np.flatnonzero(mark):
+        near = np.minimum(near, _distance(pool, space[known_at]))
+    if not mark.any() and len(free):
+        # All lie at the same distance from nothing; one in the middle begins.
+        near = -_distance(pool, pool.mean(axis=0))
+    taken: list[int] = []
+    for _ in range(min(PICKED, len(free))):
+        value = unsure[free] * near if near.min() >= 0 else near
+        value[taken] = -np.inf
+        at = int(np.argmax(value))
+        distance = _distance(pool, pool[at])
+        near = np.minimum(near, distance) if near.min() >= 0 else distance
+        taken.append(at)
+    first = free[np.array(taken, dtype=np.int64)]
+    rest = np.setdiff1d(np.flatnonzero(mark == 0), first)
+    return np.concatenate([first, rest[np.argsort(-unsure[rest], kind="stable")]])
+
+
+def _distance(pool: States, point: States) -> Floats:
+    return np.asarray(np.sqrt(((pool - point) ** 2).sum(axis=1)), dtype=np.float64)

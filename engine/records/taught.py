@@ -1,0 +1,91 @@
+"""What probes learnt from a person's marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.records.calibration import CompletionRate, Share
+from engine.records.interval import Interval
+
+SUCCESS = ""
+"""The subject that verdicts teach; every other subject is the name of a tag."""
+
+NOT = "not-"
+"""Beginning of the tag that says that a conversation does not deserve the rest of it as a tag."""
+
+LEAST_OF_EACH = 10
+"""Fewest marks of either kind with which the result is shown as a figure; docs/results/verdicts.md says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaughtTest:
+    """How well a probe tells a person's marks, by regressions that did not see the conversation.
+
+    Attributes:
+        positive, negative: Number of marks of either kind on conversations whose hidden states are kept.
+        auroc: P(a positive one has a higher probability than a negative one); chance is .5.
+        agreement: Share of the marks that lie on their side of the threshold.
+        precision: Share of the marked ones at or above the threshold that are positive; None if there is none.
+        above: Number of conversations at or above the threshold, of `conversations` with a probability.
+        proposed: Those of them without a mark.
+        rate: Share of positive ones among all, corrected for the probe's errors.
+    """
+
+    positive: int
+    negative: int
+    auroc: Interval
+    agreement: Share
+    precision: Share | None
+    above: int
+    conversations: int
+    proposed: int
+    rate: CompletionRate
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are marks enough for its figures to be shown."""
+        return min(self.positive, self.negative) >= LEAST_OF_EACH
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """A probe for one subject.
+
+    Attributes:
+        subject: A tag, or `SUCCESS`.
+        threshold: Probability from which a conversation is proposed.
+        marks: Number of marks that it learnt from.
+        test: None before there are marks of both kinds.
+    """
+
+    subject: str
+    threshold: float
+    marks: int
+    test: TaughtTest | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaughtChange:
+    """What a newer probe would change, to be taken over or not.
+
+    Attributes:
+        now, then: The probe in force and the newer one.
+        up, down: Number of conversations that would come to lie above the threshold, and below it.
+    """
+
+    now: Taught
+    then: Taught
+    up: int
+    down: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A conversation with its probability under a probe; `marked` says what a person said of it, None for nothing."""
+
+    conversation_id: int
+    external_id: str
+    source: str
+    p: float
+    marked: bool | None
+    proposed: bool

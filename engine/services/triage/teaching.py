@@ -1,0 +1,293 @@
+"""Probes that a person's marks teach: success by verdicts, and any tag by tagging; refitted while one works.
+
+A fit reads the hidden states that `run complete --mode probe` kept and takes less than a second for some hundred
+conversations; no model is asked. Success has one probe in force and perhaps a newer one, which changes nothing that is
+shown until it is taken over. A tag's probe only proposes, so its newest one is always in force.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.completeness import calibration, near_duplicates, taught
+from engine.completeness.taught import Floats, Ints, States
+from engine.errors import UsageError, WorkbenchError
+from engine.records.taught import NOT, SUCCESS, Proposed, Taught, TaughtChange, TaughtTest
+from engine.stages.logs import logs_of
+from engine.store import conversations, hidden_states, listing, verdicts
+from engine.store import taught as store
+from engine.store.project import Project
+from engine.store.sql import snapshot
+from engine.validate.statistics.ranking import auroc
+
+EVERY = 5
+"""Number of new marks after which a probe is fitted anew."""
+
+LEAST_FOR_TAG = 5
+"""Conversations with a tag from which on it is taught without being asked to."""
+
+THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a fit needs of every conversation with hidden states, in the order of ids.
+
+    Attributes:
+        scores: Completeness score of each in force; NaN where there is none.
+    """
+
+    ids: Ints
+    features: States
+    scores: Floats
+
+
+class TeachingService:
+    """Teaches probes on one project and answers what they say.
+
+    Methods that fit take a second or more. After `noticed` a thread fits anew what has enough new marks, until `close`.
+    """
+
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called when a fit was stored or taken over."""
+        self._project, self._changed = project, changed
+        self._state = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._asked = self._busy = self._closing = False
+
+    # Reading
+
+    def success(self) -> Taught | None:
+        """Quick. The probe of success in force; None where there is none, or too few verdicts for figures."""
+        return self._get(SUCCESS)
+
+    def tag(self, name: str) -> Taught | None:
+        """Quick. The probe of a tag; None before it was taught."""
+        return self._get(name)
+
+    def change(self) -> TaughtChange | None:
+        """What the verdicts since the last take-over would change about success; None where there is nothing."""
+        with self._project.reading() as conn, snapshot(conn):
+            return store.change(conn, SUCCESS)
+
+    def p_success(self, conversation_id: int) -> float | None:
+        """Quick. Probability that a conversation succeeded."""
+        with self._project.reading() as conn:
+            return store.success_of(conn, [conversation_id]).get(conversation_id)
+
+    def next(self, subject: str, count: int) -> list[Proposed]:
+        """The conversations without a mark whose mark would teach a subject most, at most `count`; by its newest probe,
+        and empty before there are marks of both kinds."""
+        with self._project.reading() as conn, snapshot(conn):
+            newest, given = store.newest(conn, subject), store.marks(conn, subject)
+            if newest is None:
+                return []
+            order = store.in_order(conn, subject)
+            found = {key: p for key, p in order if key not in given and p is not None}
+            keys = list(found)[:count]
+            return [
+                Proposed(
+                    row.id, row.external_id, row.source, found[row.id], None,
+                    found[row.id] >= newest.threshold,
+                )
+                for row in conversations.rows(conn, keys)
+            ]  # fmt: skip
+
+    def proposals(self, subject: str, ids: Sequence[int] | None = None) -> list[Proposed]:
+        """What the probe in force says of every conversation, or of these, in the order of ids."""
+        with self._project.reading() as conn, snapshot(conn):
+            return list(store.proposals(conn, subject, ids))
+
+    def _get(self, subject: str) -> Taught | None:
+        with self._project.reading() as conn:
+            found = store.get(conn, subject)
+        return found if found is not None and found.test is not None else None
+
+    # Teaching
+
+    def teach(self, subject: str, threshold: float | None = None) -> Taught:
+        """Fits the probe of a subject to all marks, and puts that of a tag in force; that of success waits for
+        `take_over` unless none is in force.
+
+        Args:
+            threshold: Probability from which a tag is proposed; None keeps the one it has.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+            UsageError: No hidden states are kept.
+        """
+        known = self._known()
+        if known is None:
+            raise UsageError(
+                "There are no hidden states to learn from.",
+                "`workbench run complete PROJECT --mode probe` reads the conversations once.",
+            )
+        found = self._fit(known, subject, threshold)
+        self._changed()
+        return found
+
+    def prepare(self) -> None:
+        """Makes an order of what a verdict teaches where there is none yet, before any verdict."""
+        with self._project.reading() as conn:
+            if store.newest(conn, SUCCESS) is not None:
+                return
+        known = self._known() if self._project.read_only is None else None
+        if known is not None:
+            self._fit(known, SUCCESS, None)
+
+    def take_over(self) -> None:
+        """Puts the newer probe of success in force.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+        self._project.write(lambda conn: store.take_over(conn, SUCCESS))
+        self._changed()
+
+    def noticed(self) -> None:
+        """Quick. To be called after every act of a person: fits anew in the background what has enough new marks."""
+        if self._project.read_only is not None:
+            return
+        with self._state:
+            self._asked = True
+            if self._thread is None and not self._closing:
+                self._thread = threading.Thread(target=self._work, name="teaching", daemon=True)
+                self._thread.start()
+            self._state.notify_all()
+
+    def wait(self) -> None:
+        """Waits until nothing is fitted in the background."""
+        with self._state:
+            self._state.wait_for(lambda: self._closing or not (self._asked or self._busy))
+
+    def close(self) -> None:
+        """Ends the work in the background after the fit that runs; new acts start none."""
+        with self._state:
+            self._closing = True
+            self._state.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        # One thread for all fits: each thread that reads has a connection of its own to the end.
+        while True:
+            with self._state:
+                self._busy = False
+                self._state.notify_all()
+                self._state.wait_for(lambda: self._closing or self._asked)
+                if self._closing:
+                    return
+                self._asked, self._busy = False, True
+            # Where the file cannot be read or written just now, the next act tries again, and `teach` says why.
+            with contextlib.suppress(WorkbenchError):
+                self._fit_due()
+
+    def _fit_due(self) -> None:
+        due = self._due()
+        known = self._known() if due else None
+        if known is None:
+            return
+        for subject in due:
+            if not self._closing:
+                self._fit(known, subject, None)
+        self._changed()
+
+    def _due(self) -> list[str]:
+        """Subjects whose marks changed enough since their newest fit."""
+        with self._project.reading() as conn, snapshot(conn):
+            tags = [
+                name
+                for name, count in listing.tags(conn)
+                if count >= LEAST_FOR_TAG and not name.startswith(NOT)
+            ]
+            return [
+                subject
+                for subject in (SUCCESS, *tags)
+                if _is_due(store.newest(conn, subject), len(store.marks(conn, subject)))
+            ]
+
+    def _known(self) -> _Known | None:
+        with self._project.reading() as conn, snapshot(conn):
+            config = hidden_states.fullest(conn)
+            if config is None:
+                return None
+            rows = list(hidden_states.last(conn, config))
+            score = dict(zip(*verdicts.scored_values(conn), strict=True))
+        ids = np.array([row[0] for row in rows], dtype=np.int64)
+        states = np.stack([np.frombuffer(row[3], dtype="<f2") for row in rows]).astype(np.float32)
+        places = np.array([(row[1], row[2].chars, row[2].step_chars) for row in rows], float)
+        scores = np.array([score.get(key, np.nan) for key in ids.tolist()])
+        return _Known(ids, taught.features(states, places), scores)
+
+    def _fit(self, known: _Known, subject: str, threshold: float | None) -> Taught:
+        with self._project.reading() as conn, snapshot(conn):
+            given = store.marks(conn, subject)
+            before = store.newest(conn, subject)
+        if threshold is None:
+            threshold = THRESHOLD if before is None else before.threshold
+        mark = np.array(
+            [(given[key] * 2 - 1) if key in given else 0 for key in known.ids.tolist()], np.int64
+        )
+        marked = known.ids[mark != 0].tolist()
+        texts = (
+            " ".join(piece.text for piece in log.pieces) for log in logs_of(self._project, marked)
+        )
+        group = near_duplicates.groups([near_duplicates.shingles(text) for text in texts])
+        p = taught.teach(known.features, mark, group)
+        place = np.full(len(mark), -1)
+        order = taught.instructive(known.features, mark, p, known.scores)
+        place[order] = np.arange(len(order))
+        found = Taught(
+            subject,
+            threshold,
+            len(given),
+            None if p is None else _test(p, mark, threshold),
+        )
+        values = [
+            (key, None if p is None else float(p[at]), None if mark[at] else int(place[at]))
+            for at, key in enumerate(known.ids.tolist())
+        ]
+
+        def write(conn: sqlite3.Connection) -> None:
+            # What nobody has seen yet changes nothing that anybody relies on.
+            first = (
+                store.get(conn, subject) is None and found.test is not None and found.test.enough
+            )
+            store.put(conn, found, values, in_force=subject != SUCCESS or first)
+
+        self._project.write(write)
+        return found
+
+
+def _is_due(newest: Taught | None, marks: int) -> bool:
+    """Whether marks enough are new since the newest fit; the first marks of all are."""
+    return abs(marks - (0 if newest is None else newest.marks)) >= EVERY
+
+
+def _test(p: Floats, mark: Ints, threshold: float) -> TaughtTest:
+    marked = mark != 0
+    label, values = mark[marked] > 0, p[marked]
+    above = values >= threshold
+    found = calibration.calibrate(values, label, p, threshold)
+    count = int((p >= threshold).sum())
+    return TaughtTest(
+        positive=int(label.sum()),
+        negative=int((~label).sum()),
+        auroc=auroc(values.tolist(), label.tolist()),
+        agreement=calibration.wilson(int((above == label).sum()), len(label)),
+        precision=(
+            calibration.wilson(int((above & label).sum()), int(above.sum()))
+            if above.any()
+            else None
+        ),
+        above=count,
+        conversations=len(p),
+        proposed=int((p[~marked] >= threshold).sum()),
+        rate=calibration.completion_rate(found, count, len(p), len(p)),
+    )

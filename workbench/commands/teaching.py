@@ -1,0 +1,149 @@
+"""`workbench run success` and `workbench run tag`: what a person's marks teach about all other conversations."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.number_format import counted, figure, figure_range, percent_range, probability
+from engine.records.taught import LEAST_OF_EACH, NOT, SUCCESS, Proposed, Taught, TaughtChange
+from engine.services.workspace import Workspace
+from engine.text import one_line
+from workbench.commands.narration import print_json, print_text
+from workbench.commands.options import positive, share
+from workbench.exits import DONE
+
+
+def run_success_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `run_success`."""
+    parser.add_argument("project")
+    parser.add_argument("--use", action="store_true", help="put what was learnt in force")
+    _add_next(parser)
+
+
+def run_success(arguments: argparse.Namespace) -> int:
+    """Learns from the verdicts which conversations succeeded; the completeness scores stay as they are."""
+    with Workspace(Path(arguments.project)) as workspace:
+        teaching = workspace.services().teaching
+        found = teaching.teach(SUCCESS)
+        change = teaching.change()
+        if arguments.use:
+            teaching.take_over()
+        following = teaching.next(SUCCESS, arguments.next)
+    if arguments.json:
+        print_json(
+            {
+                **asdict(found),
+                "change": None if change is None else {"up": change.up, "down": change.down},
+                "next": [asdict(row) for row in following],
+            }
+        )
+        return DONE
+    lines = _lines(found, "complete", "incomplete", "succeeded")
+    if change is not None and not arguments.use:
+        lines.append(f"not in force       {change_text(change)}; --use takes it over")
+    print_text("\n".join(lines + _next_lines(following)))
+    return DONE
+
+
+def run_tag_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `run_tag`."""
+    parser.add_argument("project")
+    parser.add_argument("tag", help="a tag that some conversations have")
+    parser.add_argument(
+        "--threshold", type=share, metavar="P", help="propose from this probability (default: .5)"
+    )
+    _add_next(parser)
+
+
+def run_tag(arguments: argparse.Namespace) -> int:
+    """Learns a tag from the conversations that have it, and proposes it for others; tags nothing.
+
+    Raises:
+        UsageError: No conversation has the tag.
+    """
+    tag = arguments.tag
+    with Workspace(Path(arguments.project)) as workspace:
+        services = workspace.services()
+        known = dict(services.conversations.tags())
+        if tag not in known:
+            tags = ", ".join(one_line(name, 40) for name in known) or "none"
+            raise UsageError(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
+        found = services.teaching.teach(tag, arguments.threshold)
+        following = services.teaching.next(tag, arguments.next)
+    if arguments.json:
+        print_json({**asdict(found), "next": [asdict(row) for row in following]})
+        return DONE
+    name = one_line(tag, 40)
+    lines = _lines(found, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "proposed")
+    if found.test is not None:
+        lines.append(f"filter             tag:{name}? finds what is proposed and not tagged")
+    print_text("\n".join(lines + _next_lines(following)))
+    return DONE
+
+
+def _add_next(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--next",
+        type=positive,
+        default=10,
+        metavar="N",
+        help="list the N conversations whose mark would teach most (default: 10)",
+    )
+
+
+def _lines(found: Taught, yes: str, no: str, called: str) -> list[str]:
+    test = found.test
+    if test is None:
+        return [
+            f"marks              {found.marks}; two of each kind are needed:",
+            f"                   {yes}; and {no}",
+        ]
+    doubt = "" if test.enough else f"; fewer than {LEAST_OF_EACH} of a kind, so this says little"
+    area = test.auroc
+    lines = [
+        f"marks              {test.positive} {yes}, {test.negative} {no}",
+        f"told apart         AUROC {figure(area.value)} ({figure_range(area.low, area.high)}), each"
+        f" by a probe that did not see it{doubt}",
+        f"agreement          {test.agreement.part} of {test.agreement.of} marks at threshold"
+        f" {figure(found.threshold)}",
+    ]
+    if test.precision is not None:
+        share_of = test.precision
+        lines.append(
+            f"precision          {share_of.part} of {share_of.of}"
+            f" ({percent_range(share_of.low, share_of.high)})"
+        )
+    lines.append(
+        f"{called:<18} {test.above:,} of {test.conversations:,}; {test.proposed:,} of them not marked"
+    )
+    rate = test.rate.corrected
+    if rate is not None:
+        lines.append(
+            f"share of all       {rate.value:.0%} ({percent_range(rate.low, rate.high)}), corrected"
+            " for the probe's errors"
+        )
+    elif test.rate.why:
+        lines.append(f"share of all       – {test.rate.why}")
+    return lines
+
+
+def change_text(change: TaughtChange) -> str:
+    """What newer verdicts would change, in words."""
+    text = f"{change.up:,} would come above the threshold, {change.down:,} below"
+    before, after = change.now.test, change.then.test
+    if before is None or after is None:
+        return text
+    return f"{text}; AUROC {figure(before.auroc.value)} -> {figure(after.auroc.value)}"
+
+
+def _next_lines(rows: Sequence[Proposed]) -> list[str]:
+    if not rows:
+        return []
+    lines = [
+        f"to mark next       {counted(len(rows), 'conversation')}, that which teaches most first"
+    ]
+    return lines + [f"  {probability(row.p)}  {one_line(row.external_id, 60)}" for row in rows]
