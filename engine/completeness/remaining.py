@@ -22,7 +22,7 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str 
         return "", "the model named no remaining task"
     # An adapter that learned only whether a conversation continues writes the header of the next step and no content.
     if prompt.reply.endswith(STEP_OPENING) and not _has_words(reply.partition(":")[2]):
-        return "", "the model goes on with another step, and does not say what is in it"
+        return "", "the model expects another step and names no task"
     # The last line of `prompt.reply` is part of the first task: a list bullet, words, or a step header.
     opening = prompt.reply.rsplit("\n", 1)[-1]
     lines: list[str] = []

@@ -18,7 +18,7 @@ CHOSEN_KEEP = 8
 DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "verdict", "tag")
 COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
-    "p": "p end",
+    "p": "score",
     "turns": "turns",
     "messages": "messages",
     "length": "length, in characters",
@@ -63,7 +63,7 @@ class ListColumns:
     def _every(self) -> list[Column[ConversationRow]]:
         return [
             Column("state", "", 1, _state_cell),
-            Column("p", "p end", number_format.BAR_WIDTH + 4, self._p_end_cell),
+            Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
             Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
             Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
             Column("length", "length", 8, _length_cell, right=True, keep=4),
@@ -75,7 +75,7 @@ class ListColumns:
             Column("tag", "tags", 14, _tags_cell, keep=5),
         ]
 
-    def _p_end_cell(self, row: ConversationRow) -> Sequence[Piece]:
+    def _score_cell(self, row: ConversationRow) -> Sequence[Piece]:
         p = row.p_end_normalised
         if p is None:
             return [("–", "tone--muted")]

@@ -22,7 +22,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "name": "name",
     "source": "source",
     "date": "date",
-    "p": "p end",
+    "p": "score",
     "turns": "turns",
     "messages": "messages",
     "length": "length",

@@ -131,13 +131,16 @@ def score_lines(facts: Facts) -> Lines:
     lines = [("state", score.state.value)]
     if score.reason:
         lines.append(("reason", one_line(score.reason)))
+    shown = number_format.probability(score.p_end_normalised, digits)
+    if score.mode == "probe":
+        lines.append(
+            ("score", f"{shown}  probability that it ends here, by a probe that never saw it")
+        )
+    else:
+        raw = "p of the end tag"
+        lines.append(("score", f"{shown}  {raw} / ({raw} + p of going on)"))
+        lines.append((raw, number_format.probability(score.p_end, digits)))
     lines += [
-        (
-            "p end",
-            f"{number_format.probability(score.p_end_normalised, digits)}"
-            "  p of the end tag / (p of the end tag + p of going on)",
-        ),
-        ("p of the end tag", number_format.probability(score.p_end, digits)),
         (
             "rule",
             f"complete from {number_format.probability(rule.threshold)}, "

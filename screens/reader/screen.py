@@ -122,7 +122,7 @@ class ReaderScreen(WorkbenchScreen[int]):
                     "step", "step", 5, lambda row: [(str(row[1].step), "tone--muted")], right=True
                 ),
                 Column("turn", "turn", 5, lambda row: [(str(row[1].turn), "")], right=True),
-                Column("p_end", "p end if it ended here", 14, self._bar_cell, flexible=True),
+                Column("p", "score if it ended here", 14, self._bar_cell, flexible=True),
             ],
             self._fetch,
             lambda row: row[0],
@@ -142,7 +142,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             with Vertical(id="side"):
                 curve = Curve(id="curve")
                 curve.add_class("section")
-                curve.border_title = "Curve of p end"
+                curve.border_title = "Curve of the score"
                 yield curve
                 yield Static(id="reach")
                 yield self._boundaries

@@ -17,7 +17,7 @@ from screens.widgets.states import VERDICT_LOOKS
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "the model knows least there"),
-    "lowest": ("lowest p end first", "surely incomplete ones, to see what goes wrong"),
+    "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
     "sample": ("calibration sample", "spread over all scores, for figures of all"),

@@ -27,7 +27,7 @@ class Evidence(VerticalScroll, can_focus=False):
         """The sections, each with a title that narrow layouts hide."""
         for name, title in (
             ("why", self._title),
-            ("curve", "Curve of p end"),
+            ("curve", "Curve of the score"),
             ("remaining", "Remaining tasks (model)"),
             ("note", "You"),
         ):

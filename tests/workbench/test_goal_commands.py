@@ -106,9 +106,9 @@ class TestCluster:
         words = [*CLUSTER, str(path), "--no-labels", "--decide", "none", "--k1", "4"]
         words += ["--embedder", str(embedded_model())]
         assert main(words) == 3
-        assert "Embedded 8 goals with" in capsys.readouterr().err
+        assert "Made vectors of 8 goal texts with" in capsys.readouterr().err
         assert main(words) == 3
-        assert "Embedded 0 goals with" in capsys.readouterr().err
+        assert "Made vectors of 0 goal texts with" in capsys.readouterr().err
 
     def test_an_empty_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """A project without conversations is an error that says so."""

@@ -76,12 +76,12 @@ class TestFilterAndSort:
 
             assert first.p_end_normalised == pytest.approx(0.02)
             assert last.state is State.UNSCORED
-            assert "p end ▴" in text(pilot)
+            assert "score ▴" in text(pilot)
 
             await press(pilot, "S")
 
             assert support.row(table(pilot).ids[0]).p_end_normalised == pytest.approx(0.99)
-            assert "p end ▾" in text(pilot)
+            assert "score ▾" in text(pilot)
 
     async def test_header_click_sorts(self) -> None:
         """A click on a column's title sorts by that column."""
@@ -134,7 +134,7 @@ class TestView:
 
         async with opened(support) as pilot:
             assert len(table(pilot).ids) == 12
-            assert "p end ▴" in text(pilot)
+            assert "score ▴" in text(pilot)
             assert table(pilot).cursor_id == was
             assert lines(pilot)[2].split() == ["▽", "state:incomplete"]
 

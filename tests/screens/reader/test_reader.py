@@ -331,10 +331,10 @@ class TestNarrow:
         """At 80 columns `v` changes between the turns and the list of boundaries."""
         async with opened(project(), size=(80, 24)) as pilot:
             await press(pilot, "down", "enter")
-            assert "p end if it ended here" not in text(pilot)
+            assert "score if it ended here" not in text(pilot)
 
             await press(pilot, "v")
-            assert "p end if it ended here" in text(pilot)
+            assert "score if it ended here" in text(pilot)
 
             await press(pilot, "end", "enter")
             assert transcript(pilot).turn == 6

@@ -275,7 +275,7 @@ class TestOrderAndFilter:
             assert "spread over all scores" in text(pilot)
             await press(pilot, "down", "enter")
 
-            assert "lowest p end first" in lines(pilot)[2]
+            assert "lowest score first" in lines(pilot)[2]
             assert "1 of 36" in lines(pilot)[0]
             assert "support/0011" in lines(pilot)[1]
 
@@ -311,7 +311,7 @@ class TestRestart:
         assert len(position.skipped) == 2
         async with opened(support, mode="3") as pilot:
             assert lines(pilot)[1] == before
-            assert "lowest p end first" in lines(pilot)[2]
+            assert "lowest score first" in lines(pilot)[2]
             assert "3 of " in lines(pilot)[0]
 
 
