@@ -109,6 +109,24 @@ def cross_fit(
     return CrossFit(calibration.p(mean), p.std(axis=0), calibration.broken)
 
 
+def fit_line(states: States, end: Bools, group: Ints) -> tuple[States, float]:
+    """Fits one probe to all boundaries, for other conversations than these; the arguments are those of `cross_fit`.
+
+    Returns:
+        Weights of shape (dimensions,) and an intercept; their log-odds are calibrated on held-out groups.
+    """
+    with threadpool_limits(limits=1):
+        weight = even_weights(end, group)
+        random = np.random.default_rng(SEED)
+        strength, held_out = _strength(states, end, group, weight, random, STRENGTHS)
+        line = Calibration.line(held_out, end, weight)
+        # What the regression says at the origin and at each unit vector gives its weights on raw states.
+        units = np.vstack([np.zeros(states.shape[1]), np.eye(states.shape[1])]).astype(np.float32)
+        values = _fitted(states, end, weight, strength, units)
+    weights = line.slope * (values[1:] - values[0])
+    return weights.astype(np.float32), line.slope * float(values[0]) + line.intercept
+
+
 def _one_repeat(
     states: States,
     end: Bools,

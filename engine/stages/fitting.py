@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from engine.completeness import near_duplicates, probe
+from engine.completeness import bundled_probe, near_duplicates, probe
 from engine.completeness.position import by_position
-from engine.completeness.probe import CrossFit
+from engine.completeness.probe import Floats
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
 from engine.number_format import counted, figure, figure_range
@@ -55,8 +55,37 @@ class _Read:
         return [len(entry.places) for entry in self.usable]
 
 
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """The scores of all boundaries.
+
+    Attributes:
+        p: Shape (boundaries,).
+        spread: Spread of `p` between repeats of the fit; None where nothing was fitted.
+        bundled: Name of the bundled probe, where there were too few conversations to fit one; empty otherwise.
+        test: None where too few conversations could be cut.
+    """
+
+    p: Floats
+    spread: Floats | None
+    bundled: str = ""
+    test: EndingTest | None = None
+
+    def in_words(self) -> str:
+        """Which probe scored, and the result of its test."""
+        by = "by a probe that never saw them"
+        if self.bundled:
+            by = f"by the probe of the program's samples (your own needs {LEAST_FOR_PROBE})"
+        if self.test is None:
+            return f"{by}; too few to test"
+        area, number = self.test.auroc, counted(self.test.conversations, "conversation")
+        ends = figure_range(area.low, area.high)
+        return f"{by}; whole against cut: AUROC {figure(area.value)} ({ends}), {number}"
+
+
 class FittingStage(CpuStage):
-    """Fits the probe anew on all conversations that were read, and scores each by a probe that never saw it."""
+    """Fits the probe anew on all conversations that were read, and scores each by a probe that never saw it: with too
+    few for a fit by the bundled one, where the model is the built-in one."""
 
     name = "fit"
 
@@ -70,7 +99,7 @@ class FittingStage(CpuStage):
         super().__init__(project)
         self._model, self._states_key = model, states_key
         self._scored = 0
-        self._result = ""
+        self._summary = ""
 
     @property
     def title(self) -> str:
@@ -97,7 +126,7 @@ class FittingStage(CpuStage):
         """Fits, tests and stores the scores in one transaction; does nothing if they are stored already.
 
         Raises:
-            UsageError: There are too few conversations for a probe.
+            UsageError: There are too few conversations for a probe, and the bundled one does not fit the model.
             Cancelled: `interrupt` was called.
         """
         key = self.config_hash
@@ -108,19 +137,19 @@ class FittingStage(CpuStage):
             read = _read(conn, self._states_key())
         total = probe.STEPS * 2
         yield Progress(0, total)
-        found: list[tuple[CrossFit, EndingTest]] = []
+        found: list[_Fitted] = []
         done = 0
         for count, note in self._live(partial(self._fit, read), found.append):
             done += count
             yield Progress(min(done, total), total, note)
-        ((fit, test),) = found
+        (fitted,) = found
         model = self._model.model
-        config = ScoreConfig(
-            key, "probe", model.label, model.adapter_name, float(fit.spread.mean()), test
-        )
-        entries = _score_entries(read, fit)
+        noise = None if fitted.spread is None else float(fitted.spread.mean())
+        name = fitted.bundled or model.adapter_name
+        config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
+        entries = _score_entries(read, fitted.p)
         self._scored = len(read.usable)
-        self._result = in_words(test)
+        self._summary = fitted.in_words()
 
         def store(conn: sqlite3.Connection) -> None:
             scores.register(conn, config)
@@ -135,20 +164,23 @@ class FittingStage(CpuStage):
         """The result in one sentence, with the test of it."""
         if not self._scored:
             return "The scores of the probe are stored already."
-        text = f"Scored {self._scored:,} conversations by a probe that never saw them"
-        return f"{text}; {self._result}."
+        return f"Scored {counted(self._scored, 'conversation')} {self._summary}."
 
-    def _fit(self, read: _Read, report: OnProgress) -> tuple[CrossFit, EndingTest]:
+    def _fit(self, read: _Read, report: OnProgress) -> _Fitted:
         counts = read.counts
         cuts = draw_cuts(read.names, counts)
         groups, keywords = self._read_texts(read, cuts)
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
+        bundled = None
         if different < LEAST_FOR_PROBE:
-            raise UsageError(
-                f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places, nearly"
-                f" equal ones counted once; there are {different:,} among {len(counts):,}.",
-                "Read more conversations, or score with --mode tuned.",
-            )
+            bundled = bundled_probe.of_model(self._model.model)
+            if bundled is None or not read.usable:
+                raise UsageError(
+                    f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places,"
+                    f" nearly equal ones counted once; there are {different:,} among"
+                    f" {len(counts):,}.",
+                    "Read more conversations, or score with --mode tuned.",
+                )
         states = np.concatenate(
             [
                 np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
@@ -157,7 +189,13 @@ class FittingStage(CpuStage):
         ).astype(np.float32)
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         group = np.repeat(groups, counts)
-        fit = probe.cross_fit(states, end, group, lambda: report(1, "fitting"))
+        if bundled is not None:
+            fitted = _Fitted(bundled.p(states), None, bundled_probe.NAME)
+        else:
+            fit = probe.cross_fit(states, end, group, lambda: report(1, "fitting"))
+            fitted = _Fitted(fit.p, fit.spread)
+        if different < probe.FOLDS:
+            return fitted
         position = by_position(
             [
                 [(number, place.chars, place.step_chars) for number, place in enumerate(one.places)]
@@ -166,7 +204,7 @@ class FittingStage(CpuStage):
             groups,
             lambda: report(1, "comparing with position alone"),
         )
-        return fit, _test(counts, cuts, fit, position, keywords)
+        return replace(fitted, test=_test(counts, cuts, fitted.p, position.p, keywords))
 
     def _read_texts(self, read: _Read, cuts: Cuts) -> tuple[near_duplicates.Ints, list[float]]:
         """What only the texts tell, from one pass over them.
@@ -196,31 +234,22 @@ class FittingStage(CpuStage):
 
 
 def _test(
-    counts: list[int], cuts: Cuts, fit: CrossFit, position: CrossFit, keywords: list[float]
+    counts: list[int], cuts: Cuts, p: Floats, position: Floats, keywords: list[float]
 ) -> EndingTest:
     both = np.concatenate([cuts.whole, cuts.cut])
     label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
     pair = [*range(len(cuts.whole))] * 2
-    hits = int((fit.p[cuts.whole] >= WHOLE).sum())
-    alarms = int((fit.p[cuts.cut] >= WHOLE).sum())
-    share, pairs = matched(np.split(fit.p, np.cumsum(counts)[:-1]))
+    hits = int((p[cuts.whole] >= WHOLE).sum())
+    alarms = int((p[cuts.cut] >= WHOLE).sum())
+    share, pairs = matched(np.split(p, np.cumsum(counts)[:-1]))
     return EndingTest(
         conversations=len(cuts.whole),
-        auroc=auroc(fit.p[both].tolist(), label, pair),
+        auroc=auroc(p[both].tolist(), label, pair),
         f1=2 * hits / (len(cuts.whole) + hits + alarms),
         keywords=auroc(keywords, label, pair).value,
-        position=auroc(position.p[both].tolist(), label, pair).value,
+        position=auroc(position[both].tolist(), label, pair).value,
         matched=share,
         matched_pairs=pairs,
-    )
-
-
-def in_words(test: EndingTest) -> str:
-    """The result of a test in a few words."""
-    area = test.auroc
-    return (
-        f"whole against cut: AUROC {figure(area.value)} ({figure_range(area.low, area.high)}),"
-        f" {counted(test.conversations, 'conversation')}"
     )
 
 
@@ -232,11 +261,11 @@ def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
     return _Read(entries, usable, [names[key] for key in ids])
 
 
-def _score_entries(read: _Read, fit: CrossFit) -> list[ScoreEntry]:
+def _score_entries(read: _Read, scored: Floats) -> list[ScoreEntry]:
     entries = []
     first = 0
     for entry in read.entries:
-        p = fit.p[first : first + len(entry.places)].tolist()
+        p = scored[first : first + len(entry.places)].tolist()
         first += len(entry.places)
         points = tuple(
             BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)

@@ -157,10 +157,10 @@ def features(data: Data) -> Iterator[str]:
     for name, values, strengths in rows:
         p = probe.cross_fit(values, data.end, data.group, strengths=strengths).p
         area, f1 = truncated(p, data)
-        yield f"{name} | {area:.3f} | {f1:.3f} | {_matched(p, data):.3f}"
+        yield f"{name} | {area:.3f} | {f1:.3f} | {matched_share(p, data):.3f}"
 
 
-def _matched(p: Floats, data: Data) -> float:
+def matched_share(p: Floats, data: Data) -> float:
     share, _ = matched(np.split(p, np.cumsum(data.counts)[:-1]))
     return share.value if share else float("nan")
 

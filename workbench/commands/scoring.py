@@ -54,7 +54,8 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         choices=get_args(Mode),
-        help=f"default: probe from {LEAST_FOR_PROBE} conversations, else tuned or base",
+        help="default: probe; tuned or base with endpoints, or with fewer than"
+        f" {LEAST_FOR_PROBE} conversations on another model than the built-in one",
     )
     parser.add_argument(
         "--end-tag", help="text tag that a tuned model ends with (default: its end token)"

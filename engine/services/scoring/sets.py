@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from engine.completeness import bundled_probe
 from engine.number_format import counted, figure, figure_range
-from engine.records.scores import ScoreSet
+from engine.records.scores import LEAST_FOR_PROBE, ScoreSet
 from engine.store import scores, settings
 from engine.store.project import Project
 from engine.store.scores import ScoreConfig
@@ -51,6 +52,9 @@ def name_of(one: ScoreSet | ScoreConfig) -> str:
     return " · ".join(one_line(part, 40) for part in parts)
 
 
+_MORE = f"{LEAST_FOR_PROBE} conversations or more: from there on a probe learns from your own"
+
+
 @dataclass(frozen=True, slots=True)
 class Reliability:
     """How far a set of scores can be relied on, in words.
@@ -75,6 +79,8 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     if one.test is None:
         if best is not None:
             remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
+        elif one.mode == "probe":
+            remedy = _MORE
         else:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
@@ -92,6 +98,8 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     if not doubt:
         return Reliability(words)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
+    if one.mode == "probe" and one.adapter == bundled_probe.NAME:
+        remedy = _MORE
     if best is not None:
         remedy = f"choose set {best.number}, which does better: {name_of(best)}"
     return Reliability(words, doubt, remedy, best)

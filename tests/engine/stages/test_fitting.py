@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine.completeness import probe
+from engine.completeness.bundled_probe import BundledProbe
 from engine.conversation import render_log
 from engine.filters import parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
@@ -39,18 +41,21 @@ def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> R
     return JobRunner(project, lambda event: None).run(stage)
 
 
-def fitting(project: Project) -> FittingStage:
-    """The stage on the states under `KEY`."""
-    return FittingStage(project, RunModel(scored.model()), lambda: KEY)
+def fitting(project: Project, weights: Path | None = None) -> FittingStage:
+    """The stage on the states under `KEY`, read by the built-in model or by other weights."""
+    model = scored.model()
+    return FittingStage(project, RunModel(replace(model, path=weights or model.path)), lambda: KEY)
 
 
-def give_states(project: Project, ids: list[int], signal: float = 3.0) -> None:
+def give_states(
+    project: Project, ids: list[int], signal: float = 3.0, dimensions: int = DIMENSIONS
+) -> None:
     """Stores made states at the true boundaries of conversations; those at ends are moved along one direction."""
     entries = []
     for log in logs_of(project, ids):
         random = np.random.default_rng(log.id)
         found = log.item.boundaries
-        states = random.normal(size=(len(found), DIMENSIONS))
+        states = random.normal(size=(len(found), dimensions))
         states[-1:, 0] += signal
         places = tuple(
             BoundaryPlace(log.pieces[b].message, log.pieces[b].step, log.pieces[b].turn, 10 * b, 10)
@@ -143,11 +148,31 @@ class TestFitting:
             assert len(scores.values(conn, first.config_hash, range(1, COUNT + 1))) == 25
             assert len(scores.values(conn, second.config_hash, range(1, COUNT + 1))) == COUNT
 
-    def test_too_few(self, project: Project) -> None:
-        """With fewer conversations than a probe needs the run fails with the number and another way, and stores
-        nothing."""
-        give_states(project, list(range(1, LEAST_FOR_PROBE)))
+    @pytest.mark.parametrize("number", [2, LEAST_FOR_PROBE - 1])
+    def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
+        """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
+        and has a test where there are five."""
+        bundled = BundledProbe.load()
+        give_states(project, list(range(1, number + 1)), dimensions=len(bundled.weights))
         outcome = run(project, fitting(project))
+        assert not isinstance(outcome, JobFailed)
+        assert "by the probe of the program's samples" in str(outcome)
+        with project.reading() as conn:
+            config = scores.config_in_force(conn)
+            assert config is not None
+            assert (config.mode, config.adapter) == ("probe", "samples")
+            assert (config.test is None) == (number < 5)
+            for entry in hidden_states.of_config(conn, KEY):
+                raw = np.frombuffer(entry.states, "<f2").reshape(len(entry.places), -1)
+                stored = scores.values(conn, config.config_hash, [entry.conversation_id])
+                found = list(stored[entry.conversation_id].values())
+                assert found == pytest.approx(bundled.p(raw.astype(np.float32)).tolist())
+
+    def test_too_few(self, project: Project, shallow_weights: Path) -> None:
+        """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
+        number and another way, and stores nothing."""
+        give_states(project, list(range(1, LEAST_FOR_PROBE)))
+        outcome = run(project, fitting(project, shallow_weights))
         assert isinstance(outcome, JobFailed)
         assert f"needs {LEAST_FOR_PROBE} conversations" in outcome.message
         with project.reading() as conn:

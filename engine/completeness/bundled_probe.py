@@ -1,0 +1,78 @@
+"""The probe that comes with the program, for projects with too few conversations to fit one of their own.
+
+It was fitted to hidden states of the built-in model on the program's sample conversations
+(`tests/benchmarks/bundled_probe.py` makes the file), so it serves that model alone. How it does on other conversations
+is in docs/results/probe.md. A file with other weights needs another `probe.VERSION`, which is part of the key of the scores.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine.completeness import probe
+from engine.completeness.probe import Bools, Calibration, Floats, Ints, States
+from engine.model.base_fingerprint import base_fingerprint
+from engine.model.catalog import RunnableModel
+from engine.model.gguf_file import read_gguf
+
+FILE = Path(__file__).with_name("bundled_probe.json")
+NAME = "samples"
+"""What scores of it name in the place of an adapter."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundledProbe:
+    """A linear probe with its calibration.
+
+    Attributes:
+        weights: Shape (dimensions,); the log-odds of an end are `states @ weights + intercept`.
+        conversations: Number of conversations that it was fitted to.
+        base_fingerprint: Fingerprint of the model whose states it reads; see `engine.model.base_fingerprint`.
+    """
+
+    weights: States
+    intercept: float
+    conversations: int
+    base_fingerprint: str
+
+    @classmethod
+    def fit(cls, states: States, end: Bools, group: Ints, base_fingerprint: str) -> BundledProbe:
+        """Fits to boundaries as `probe.cross_fit` takes them; the calibration is made out of fold."""
+        weights, intercept = probe.fit_line(states, end, group)
+        return cls(weights, intercept, len(np.unique(group)), base_fingerprint)
+
+    @classmethod
+    def load(cls, file: Path = FILE) -> BundledProbe:
+        """Reads the file that comes with the program, or another one."""
+        kept = json.loads(file.read_text("utf-8"))
+        weights = np.frombuffer(base64.b64decode(kept.pop("weights")), dtype="<f4")
+        return cls(weights=weights, **kept)
+
+    def save(self, file: Path) -> None:
+        """Writes a file that `load` reads."""
+        weights = base64.b64encode(self.weights.astype("<f4").tobytes()).decode()
+        kept = {
+            "base_fingerprint": self.base_fingerprint,
+            "conversations": self.conversations,
+            "intercept": self.intercept,
+            "weights": weights,
+        }
+        file.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+    def p(self, states: States) -> Floats:
+        """Probability of an end at each boundary, at even odds; shape (boundaries,)."""
+        values = np.asarray(states @ self.weights + self.intercept, dtype=np.float64)
+        return Calibration(slope=1.0, intercept=0.0, broken=0.0).p(values)
+
+
+def of_model(model: RunnableModel) -> BundledProbe | None:
+    """The bundled probe, or None for a model whose states it cannot read: another one, an adapted one, endpoints."""
+    if model.endpoints or model.adapter is not None:
+        return None
+    found = BundledProbe.load()
+    return found if base_fingerprint(read_gguf(model.path)) == found.base_fingerprint else None
