@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.filter import LineFilter
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine import number_format
@@ -26,6 +26,7 @@ from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
+from screens.widgets.key_footer import KeyFooter
 from screens.widgets.keyed import Keyed
 
 SUFFIX = ".wb"
@@ -71,7 +72,7 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
             box.border_title = Content("Open a project")
             yield Choices(id="projects", markup=False, compact=True)
             yield Static(id="none")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Reads which project files are still there."""

@@ -13,7 +13,6 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
@@ -31,6 +30,8 @@ from screens.shell.run_dialog import RunDialog
 from screens.widgets.background import background
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.jobs_bar import JobsBar
+from screens.widgets.key_footer import KeyFooter
+from screens.widgets.key_line import KeyLine
 from screens.widgets.keyed import Keyed
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
@@ -62,6 +63,13 @@ SHORT_TITLES = {
     "simulation": "Sim",
 }
 """Titles of modes where the whole ones do not fit."""
+TIGHT_TITLES = SHORT_TITLES | {
+    "trees": "Tree",
+    "goals": "Goal",
+    "models": "Mod",
+    "validation": "Val",
+}
+"""Titles of modes where a text of the screen stands beside them on a narrow terminal."""
 
 
 FORMS = {
@@ -83,8 +91,8 @@ LEAST_NAME = 8
 class TitleLine(Widget):
     """The modes, a text of the screen, whether the project is offline or read-only, and its name.
 
-    Where they do not fit, the titles of the modes become short, without the project's name if need be; then those of
-    other modes shrink to their keys, and the name is cut.
+    Where they do not fit, the titles of the modes become short, without the project's name if need be, then as short as
+    they can be read; only then those of other modes shrink to their keys, and the name is cut.
     """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
@@ -113,13 +121,14 @@ class TitleLine(Widget):
         badges = self._badges(width)
         for length in LENGTHS:
             self._titles = titles_of(self._mode, length)
-            needed = badges.cell_length if length == "short" else least
+            keyed = int(length == "tight")  # where no space parts key and title, a colour does
+            needed = badges.cell_length if length in ("short", "tight") else least
             if sum(len(title) for title in self._titles) <= width - wanted - needed:
                 break
         tabs = Content("").join(
-            Content.styled(
-                title, "bold $tone-tab on $tone-tab-back" if name == self._mode else "$tone-muted"
-            )
+            Content.styled(title, "bold $tone-tab on $tone-tab-back")
+            if name == self._mode
+            else Content.assemble((title, "$tone-muted")).stylize("$tone-accent", 0, keyed)
             for title, (name, _, _) in zip(self._titles, TABS, strict=True)
         )
         room = width - tabs.cell_length
@@ -171,8 +180,8 @@ class TitleLine(Widget):
             self.notify(one_line(reason), title="Offline", markup=False)
 
 
-Length = Literal["whole", "short", "key"]
-LENGTHS: tuple[Length, ...] = ("whole", "short", "key")
+Length = Literal["whole", "short", "tight", "key"]
+LENGTHS: tuple[Length, ...] = ("whole", "short", "tight", "key")
 
 
 def titles_of(mode: str, length: Length) -> list[str]:
@@ -183,6 +192,8 @@ def titles_of(mode: str, length: Length) -> list[str]:
             titles.append(f" {key} {title} ")
         elif length == "key":
             titles.append(f" {key} ")
+        elif length == "tight":
+            titles.append(f"{key}{TIGHT_TITLES.get(name, title)} ")
         else:
             titles.append(f"{key} {SHORT_TITLES.get(name, title)} ")
     return titles
@@ -221,7 +232,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         """Title line, the screen's own widgets, footer, jobs bar."""
         yield TitleLine(self.services.project, self.services.network, self.MODE)
         yield from self.compose_body()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
         yield JobsBar(self.services.jobs, self.feed)
 
     def compose_body(self) -> ComposeResult:
