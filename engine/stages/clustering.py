@@ -14,12 +14,13 @@ from engine.goals.clusters.clustering import Clusters, cluster
 from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.embedders.vectors import Vectors, blocks
 from engine.goals.questions.distinctive_words import distinctive_words
+from engine.goals.questions.phrase_labels import phrase_labels
 from engine.jobs.contract import Progress
 from engine.records.goals import DEFAULT_TEXT
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.embedding import EmbedStage
 from engine.store import clusterings, runs, vectors
-from engine.store.clusterings import Member, NewCluster
+from engine.store.clusterings import PHRASES, LabelEntry, Member, NewCluster
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import Ids, LazyTexts, TextSource, digest_of, read_vectors
@@ -38,6 +39,7 @@ class _Made:
     k: int
     found: Clusters
     rows: list[NewCluster]
+    names: list[LabelEntry]
 
 
 class ClusterStage(CpuStage):
@@ -82,6 +84,7 @@ class ClusterStage(CpuStage):
             "k": self._k,
             "seed": self._seed,
             "largest": self._largest,
+            "labels": PHRASES,
         }
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -129,11 +132,12 @@ class ClusterStage(CpuStage):
                 note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
             )
             report(0, "looking for distinctive words")
-            source = self._source(conn).shown
-            words = distinctive_words(
-                LazyTexts(conn, source, ids), found.labels, count=WORDS, seed=self._seed
-            )
-        return _Made(ids, k, found, _clusters(rows, found, words))
+            texts = LazyTexts(conn, self._source(conn).shown, ids)
+            words = distinctive_words(texts, found.labels, count=WORDS, seed=self._seed)
+            report(0, "looking for labels")
+            named = phrase_labels(texts, found.labels, found.distances, self._seed)
+        names = [LabelEntry(key, one.label, one.description) for key, one in named.items()]
+        return _Made(ids, k, found, _clusters(rows, found, words), names)
 
     def _source(self, conn: sqlite3.Connection) -> TextSource:
         config = vectors.config(conn, self._embed.vector_key)
@@ -148,6 +152,7 @@ class ClusterStage(CpuStage):
             seed=self._seed,
             clusters=made.rows,
             members=_members(made.ids, made.found),
+            names=made.names,
         )
         outliers = int((made.found.labels < 0).sum())
         self._summary = (

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from engine.errors import Cancelled, ModelCrashed, RequestRefused
-from engine.model.catalog import ModelEntry, RunnableModel
+from engine.model.catalog import DEFAULT_MODEL, ModelEntry, RunnableModel
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 from engine.worker.client import ModelProcess, OnProgress
@@ -40,6 +40,12 @@ class RunModel:
     model: RunnableModel
     entry: ModelEntry | None = None
     adapter: str | None = None
+
+    @property
+    def writes_labels(self) -> bool:
+        """Whether its labels of goals are worth asking for. Those of the built-in model are worse than phrases of the
+        members (docs/results/goals.md), and no larger one has been measured."""
+        return self.entry is None or self.entry.name != DEFAULT_MODEL
 
 
 class ModelWork:

@@ -16,6 +16,8 @@ from engine.store.sql import snapshot, to_json, utc_now
 _SHOWN = "clustering"
 NONE = -1
 """The cluster number of outliers in arrays."""
+PHRASES = "phrases"
+"""The label configuration of phrases of the members, which are there before any model writes labels."""
 LABEL_WORDS = 3
 """Number of distinctive words in the name of a cluster without a label."""
 
@@ -80,7 +82,11 @@ class StoredClustering:
 
 @dataclass(frozen=True, slots=True)
 class StoredCluster:
-    """A stored cluster with its current label, which may be empty; see `NewCluster`."""
+    """A stored cluster with its current label, which may be empty; see `NewCluster`.
+
+    Attributes:
+        by_model: Whether a model wrote the label.
+    """
 
     number: int
     size: int
@@ -91,16 +97,17 @@ class StoredCluster:
     label: str
     description: str
     reason: str | None
+    by_model: bool
 
     @property
     def name(self) -> str:
-        """Its label, or its first words where it has none."""
+        """Its label, or its first words where it has none, as in projects of earlier versions."""
         return self.label or word_label(self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelEntry:
-    """The label that a model gave a cluster; `reason` says why where it gave none that can be used."""
+    """The label of a cluster; `reason` says why where a model gave none that can be used."""
 
     number: int
     label: str
@@ -138,8 +145,13 @@ def add(
     seed: int,
     clusters: Sequence[NewCluster],
     members: Iterable[Member],
+    names: Sequence[LabelEntry] = (),
 ) -> int:
-    """Stores a clustering with its clusters and members, shows it and returns its id."""
+    """Stores a clustering with its clusters and members, shows it and returns its id.
+
+    Args:
+        names: Labels of clusters that are phrases of their members; shown until a model writes others.
+    """
     (vector_id,) = conn.execute(
         "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
     ).fetchone()
@@ -173,6 +185,9 @@ def add(
         " FROM membership WHERE clustering_id = ?1) WHERE id = ?1",
         (key,),
     )
+    if names:
+        register_labels(conn, key, PHRASES)
+        add_labels(conn, key, PHRASES, run_id, names)
     show(conn, key)
     return key
 
@@ -216,16 +231,28 @@ def show(conn: sqlite3.Connection, clustering_id: int) -> None:
 
 def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster]:
     """The clusters of a clustering by number, with the labels of the configuration that is shown."""
+    rows = conn.execute(
+        "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
+        " coalesce(l.description, ''), l.reason, coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
+        " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
+        " ON l.clustering_id = c.clustering_id AND l.number = c.number"
+        " AND l.config_hash = g.label_config WHERE c.clustering_id = ?1 ORDER BY c.number",
+        (clustering_id, PHRASES),
+    )
     return [
-        StoredCluster(row[0], row[1], row[2], row[3], tuple(json.loads(row[4])), *row[5:])
-        for row in conn.execute(
-            "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
-            " coalesce(l.description, ''), l.reason FROM cluster AS c"
-            " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
-            " ON l.clustering_id = c.clustering_id AND l.number = c.number"
-            " AND l.config_hash = g.label_config WHERE c.clustering_id = ? ORDER BY c.number",
-            (clustering_id,),
+        StoredCluster(
+            number,
+            size,
+            spread,
+            reach,
+            tuple(json.loads(words)),
+            centre,
+            label,
+            text,
+            why,
+            bool(by_model),
         )
+        for number, size, spread, reach, words, centre, label, text, why, by_model in rows
     ]
 
 

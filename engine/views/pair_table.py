@@ -147,9 +147,10 @@ class PairTables:
     ) -> tuple[Floats, RobustScale]:
         """Cosines of labels and descriptions of the groups, and their scale over the original clusters."""
         cluster_texts = [
-            _as_text(c.label or " ".join(c.words), c.description) for c in view.clusters
+            _as_text(c.label, c.description) if c.by_model else _as_text(" ".join(c.words), "")
+            for c in view.clusters
         ]
-        # A group without a label is named by its first words only; it is compared by all of them, as are the clusters.
+        # A label that is a phrase of members says less than their words, by which such groups are compared.
         whole = {
             (cluster.name, cluster.description): text
             for cluster, text in zip(view.clusters, cluster_texts, strict=True)

@@ -96,7 +96,7 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
         " the merge desk asks about more",
     )
     parser.add_argument(
-        "--no-labels", action="store_true", help="ask no model; name clusters after their words"
+        "--no-labels", action="store_true", help="ask no model"
     )
     parser.add_argument(
         "--any-others",

@@ -87,17 +87,8 @@ class GoalStages:
         stages += [embed, cluster]
         asking: ProposeStage | None = None
         if model and request.labels:
-            self.setup.endpoints.check_writing(model.model, self.setup.prompts.prompt("label"))
-            stages.append(
-                LabelStage(
-                    self.setup.project,
-                    self.setup.process,
-                    model,
-                    self.setup.prompts.prompt("label"),
-                    near=request.near,
-                    cluster=cluster,
-                )
-            )
+            if model.writes_labels:
+                stages.append(self._label(model, request, cluster))
             asking = self._propose(model, request.ask, cluster)
         if request.decide == "ask" and asking is not None:
             stages.append(asking)
@@ -160,6 +151,20 @@ class GoalStages:
         """The stage that measures how well a share of the conversations can be assigned to clusters of the others."""
         return HoldOutStage(
             self.setup.project, lambda name, own: self._vectoriser(name, own).embedder, share, seed
+        )
+
+    def _label(
+        self, model: RunModel, request: ClusteringRequest, cluster: ClusterStage
+    ) -> LabelStage:
+        prompt = self.setup.prompts.prompt("label")
+        self.setup.endpoints.check_writing(model.model, prompt)
+        return LabelStage(
+            self.setup.project,
+            self.setup.process,
+            model,
+            prompt,
+            near=request.near,
+            cluster=cluster,
         )
 
     def _propose(

@@ -12,8 +12,8 @@ from engine.goals.clusters import clustering
 from engine.goals.embedders.vectors import Numbers
 from engine.goals.merges.merge_state import Ids
 from engine.goals.questions.distinctive_words import distinctive_words
+from engine.goals.questions.phrase_labels import phrase_labels
 from engine.records.goals import GoalDecision, SplitPart
-from engine.store.clusterings import word_label
 from engine.store.project import Project
 from engine.views.clustering_view import ClusteringView, Space
 from engine.views.goal_inputs import LazyTexts, source_of
@@ -55,7 +55,7 @@ def decision(
     project: Project, view: ClusteringView, group_id: str, parts: Sequence[Sequence[int]]
 ) -> GoalDecision:
     """The decision to split a group by conversation ids; members in none of the parts make one more part. Parts are
-    labelled with their distinctive words.
+    labelled with phrases of their members.
 
     Raises:
         UsageError: There is no such group any more, or a part has a conversation that is not in it.
@@ -68,9 +68,10 @@ def decision(
     labels = np.full(len(members), len(wanted), dtype=np.int32)
     for number, part in enumerate(wanted):
         labels[np.isin(members, part)] = number
-    words = _words(project, view, members, labels)
-    description = view.state.groups[group_id].description
-    names = tuple((word_label(words[n]), description) for n in sorted(words))
+    with project.reading() as conn:
+        texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+        named = phrase_labels(texts, labels)
+    names = tuple((named[n].label, named[n].description) for n in sorted(named))
     return GoalDecision("split", (group_id,), names, tuple(wanted))
 
 

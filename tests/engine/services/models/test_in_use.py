@@ -22,7 +22,7 @@ from engine.services.run_requests import (
     TreeRequest,
 )
 from engine.services.workspace import Workspace
-from engine.stages.labelling import LabelStage
+from engine.stages.proposing import ProposeStage
 from engine.stages.scoring import ScoringStage
 from engine.stages.trees import TreeStage
 from engine.trees.tree import TreeOptions
@@ -58,7 +58,9 @@ def loaded(workspace: Workspace) -> dict[str, str]:
     scores = next(s for s in workspace.scoring_runs.run(BASE).stages if isinstance(s, ScoringStage))
     trees = next(s for s in workspace.tree_runs.stages(TREES) if isinstance(s, TreeStage))
     goals = next(
-        s for s in workspace.goal_stages().cluster(ClusteringRequest()) if isinstance(s, LabelStage)
+        s
+        for s in workspace.goal_stages().cluster(ClusteringRequest())
+        if isinstance(s, ProposeStage)
     )
     return {
         "scoring": scores.fingerprints["model"],

@@ -1,0 +1,483 @@
+"""Phrases that say what somebody wants: "find a one-way flight", "cancel my order", "weather forecast".
+
+Candidates for the label of a cluster are read from the users' own clauses by closed lists of words and without a
+tagger. A clause is stripped of its request opening ("could you please help me to"), which shows that a verb follows; a
+verb takes the noun phrase after it, and that may take one with a preposition. A noun phrase is a run of content words
+that ends at a function word or at the end of a clause, so every ending of a run is a whole noun phrase: "a cheap
+Asian restaurant" gives "Asian restaurant" and "restaurant" too. Scripts without spaces have a module of their own,
+`engine.goals.questions.spaceless_phrases`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+MOST_WORDS = 6
+"""Most words of a phrase."""
+MOST_CHARS = 3_000
+"""Characters of a text that are read."""
+RUN = 3
+"""Most content words of one noun phrase."""
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())
+
+
+PRONOUNS = word_set(
+    "i me we us you he him she her it they them myself yourself itself ourselves themselves himself herself someone "
+    "somebody anyone anybody everyone everybody something anything everything nothing mine yours one ones who whom "
+    "whose what which this that these those there here"
+)
+DETERMINERS = word_set("a an the my our your his their its some any another all each every no")
+AUXILIARIES = word_set(
+    "am is are was were be been being do does did done have has had having will would shall should can could may "
+    "might must ought cannot let"
+)
+PREPOSITIONS = word_set(
+    "of in on at to from for with by about into onto over under between through during before after until till within "
+    "without near around across against along among behind below beside beyond inside outside since toward towards "
+    "upon via per as than like off out up down regarding concerning using including starting based"
+)
+CONJUNCTIONS = word_set(
+    "and or but so because if when while where why how whether although though unless then else nor yet whereas"
+)
+ADVERBS = word_set(
+    "also just really very too please kindly now soon later again already still only even ever never always maybe "
+    "perhaps actually currently recently quickly immediately directly probably possibly simply instead back away "
+    "today tomorrow tonight yesterday asap together anymore anyway however therefore rather quite pretty almost once "
+    "twice not n't more most less least much many few several such same other else both either neither enough own "
+    "next last first second ahead apart forward anywhere somewhere everywhere right else well further early late "
+    "exactly definitely certainly especially"
+)
+INTERJECTIONS = word_set(
+    "hi hello hey greetings ok okay yes yeah yep yup no nope sure thanks thank thankyou great good fine perfect nice "
+    "cool awesome wonderful excellent alright correct right sorry oh wow well hmm um uh bye goodbye cheers sounds "
+    "works work dear welcome lol haha pls plz"
+)
+NUMBERS = word_set(
+    "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen twenty thirty forty "
+    "fifty sixty hundred thousand couple dozen half quarter pair"
+)
+TIMES = word_set(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december am pm noon midnight o'clock morning afternoon evening night week weekend "
+    "month year day days weeks months years hour hours minute minutes"
+)
+FUNCTION_WORDS = (
+    PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS | ADVERBS | INTERJECTIONS
+)
+"""Words that no noun phrase contains."""
+_VAGUE = word_set(
+    "thing things stuff lot bit kind kinds sort sorts type types way ways time times help assistance question "
+    "questions request information info details detail option options example examples case anything idea ideas "
+    "suggestion suggestions recommendation recommendations name number date place answer list problem issue reason "
+    "look want need wants needs know think guess mean hope love prefer sense matter end part rest fact chance people "
+    "person guys sir madam user goal goals task tasks step steps turn order"
+)
+"""Heads that say little; a noun phrase of them alone is no label."""
+REQUEST_VERBS = word_set(
+    "add adjust analyse analyze apply arrange ask assess attend block book borrow bring browse build buy calculate "
+    "call cancel change charge check choose clean clear close collect compare complete compute configure confirm "
+    "connect contact convert cook copy count create debug decide delete deliver deposit describe design determine "
+    "develop discuss display dispute download draft draw eat edit enable enter estimate exchange explain explore "
+    "extend extract file fill filter find finish fix follow generate get give go grab guide hear hire identify "
+    "implement import improve increase inquire install join keep learn leave list listen load locate look make manage "
+    "map measure meet mix modify monitor move navigate open order organise organize pack pay pick plan play post "
+    "practise practice prepare print purchase put query read receive recommend record recover redeem reduce refund "
+    "register remind remove rename rent repair replace reply report request reschedule research reserve reset resolve "
+    "restore retrieve return review rewrite ride run save schedule search see select sell send set share ship show "
+    "sign solve sort speak split start stop store study submit subscribe suggest summarise summarize switch take talk "
+    "teach tell test track train transfer translate travel try turn update upgrade upload use verify view visit wake "
+    "watch withdraw write"
+)
+"""Verbs that begin a request, in the base form."""
+_PLAIN = dict.fromkeys(
+    ("give", "tell", "show", "provide", "know", "want", "need", "have"), "get"
+) | {"put": "add"}
+"""Verbs of what the other side does, by what the user then does."""
+_LEARNT_AFTER = re.compile(
+    r"\b(?:(?:want|need|like|love|wish|trying|looking|hoping|planning|how|going|task is) to"
+    r"|(?:can|could|will|would) you(?: please)?|(?:help|let) (?:me|us)(?: to)?"
+    r"|how (?:do|can|should) (?:i|we)) ([a-z]{2,14})\b"
+)
+"""What follows is a verb: of verbs that no list has, as in the jargon of a field."""
+
+_ADVERB = r"(?:also |really |just |only |now |first |currently |still |kindly |urgently |please )*"
+_I = rf"(?:i|we|the user|user) {_ADVERB}"
+_AM = rf"(?:would |will |am |are |have been |was |were )?{_ADVERB}"
+_OPENINGS = re.compile(
+    "(?:"
+    + "|".join(
+        (
+            rf"{_I}{_AM}(?:like|love|want|wanted|wants|need|needed|needs|wish|hope|hoping|plan|planning|prefer|try"
+            r"|trying|going|decided|intend|ready|have|looking|about|able)"
+            r"(?: (?:you|your help|help|some help|someone|assistance))? to",
+            rf"{_I}{_AM}(?:interested in|thinking of|thinking about|looking into|considering|need help|need some help"
+            r"|want help|need assistance)(?: (?:with|in|by))?",
+            rf"(?:can|could|will|would|may|might|should) (?:you|i|we) {_ADVERB}"
+            r"(?:be able to |want to |need to |like to )?",
+            r"(?:would|do) you mind",
+            r"(?:help|assist)(?: me| us)?(?: (?:to|with|in|by|out))?",
+            r"let us|let me|remind me to|go ahead and|be sure to|make sure to|in order to",
+            r"(?:is it|it is|it's) possible to|how (?:do|can|could|should|would) (?:i|we)|how to",
+            r"(?:your|my|the|our) (?:task|goal|job|aim|objective|mission) (?:is|was)(?: to)?|your (?:task|goal)",
+            r"you (?:need|have|are asked|are required|are|must|should|will|can)(?: to)?",
+            r"please|kindly|pls|plz|just|also|then|now|well|ok|okay|hi|hello|hey|yes|sure|thanks|first|there|so|no|oh|to",
+        )
+    )
+    + r")\b ?"
+)
+"""One part of what comes before the verb of a request; several follow each other."""
+_STRONG = re.compile(
+    rf"\b(?:{_I}{_AM}(?:like|love|want|wants|need|needs|hope|hoping|wish|trying|planning|plan|looking)\b"
+    r"|(?:can|could|will|would) (?:you|i|we) |please |help me |how (?:do|can) i )"
+)
+"""Where a request may begin within a clause."""
+_WISHES = re.compile(
+    rf"(?:{_I})?{_AM}(?P<verb>looking for|searching for|in need of|want|wants|need|needs|like|love|require)"
+    r" (?!to |you |me |us |help )"
+)
+"""What comes before a noun phrase that is wanted."""
+_WISHED = {"looking for": ("look", "for"), "searching for": ("search", "for")}
+_WHETHER = re.compile(
+    r"(?:(?:will|is|was) (?:it|(?P<there>there)) (?:going to|gonna|supposed to|expected to) (?P<be>be )?"
+    r"|will (?:it|(?P<there2>there)) (?P<be2>be )?|(?P<be3>is) it )(?:a |an |any )?"
+)
+"""What comes before the word that a yes-or-no question is about."""
+_QUESTIONS = re.compile(
+    r"(?:(?P<find>where (?:is|are)|is there any|are there|do you have|have you got|(?:which|what) are)"
+    r"|what (?:is|was|will be)|what about|how (?:is|are)) "
+)
+"""What comes before a noun phrase that is asked for."""
+
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_CLAUSES = re.compile(
+    r"[.!?;:,()\[\]{}\"“”<>|/\\…*#=+]+|\s[-–—]+\s|--+"
+    r"|\b(?:and|but|so|because|if|when|while|or|then|which|who|where|as|since)\b"
+)
+_TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
+_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(r"[^\W\d_]+(?:[\-][^\W\d_]+)*(?:'s)?\Z")
+_CONTRACTIONS = (
+    (re.compile(r"[’`]"), "'"),
+    (re.compile(r"\b(one|two) way\b", re.I), r"\1-way"),
+    (re.compile(r"\bround trip\b", re.I), "round-trip"),
+    (re.compile(r"(?<=\w)('d|'ll|'m|'re|'ve)\b", re.I), r" \1"),
+    (re.compile(r"\bgimme\b", re.I), "give me"),
+    (re.compile(r"\bwanna\b", re.I), "want to"),
+    (re.compile(r"\bgonna\b", re.I), "going to"),
+)
+_SHORT = {"'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
+_ING_NOUNS = word_set(
+    "meeting booking building training viewing wedding parking shopping evening morning listing setting rating "
+    "painting clothing string ring spring king wing hearing housing writing reading cooking banking programming "
+    "planning learning marketing engineering beginning ceiling opening ending feeling savings dining sharing editing "
+    "processing testing coding gaming accounting catering camping hiking fishing swimming skiing diving earring "
+    "flooring lighting"
+)
+_ED_NOUNS = word_set("bed feed seed speed need weed shed thread bread red breed med creed")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A candidate for a label.
+
+    Attributes:
+        words: As they are written in the label, in lower case; 2 to `MOST_WORDS`.
+        content: Stems of the content words without the verb.
+        verb: The verb, empty for a noun phrase.
+        place: Number of requests that the text made before this one; -1 if it was not part of a request.
+        cut: Pairs (word left out, word that begins what was kept), where a noun phrase was shortened.
+    """
+
+    words: tuple[str, ...]
+    content: frozenset[str]
+    verb: str
+    place: int
+    cut: tuple[tuple[str, str], ...] = ()
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text, without blank ones."""
+    return [one for part in _SENTENCES.split(text[:MOST_CHARS]) if (one := part.strip())]
+
+
+@cache
+def stem(word: str) -> str:
+    """A word of lower case without the ending of a plural or a possessive."""
+    word = word.removesuffix("'s")
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def stems(text: str) -> set[str]:
+    """Stems of the content words of a text."""
+    found = (word.casefold() for word in _TOKENS.findall(text[:MOST_CHARS]))
+    return {stem(word) for word in found if is_content(word)}
+
+
+def is_content(word: str) -> bool:
+    """Whether a word of lower case can stand in a noun phrase."""
+    return (
+        len(word) > 1
+        and _WORD.match(word) is not None
+        and not _SPACELESS.search(word)
+        and word not in FUNCTION_WORDS
+        and word not in NUMBERS
+        and word not in TIMES
+        and not (
+            word.endswith("ly") and len(word) > 4 and word not in ("family", "supply", "assembly")
+        )
+    )
+
+
+def learnt_verbs(texts: list[str]) -> frozenset[str]:
+    """The request verbs of a language's list, and words that follow request openings in at least three of the texts."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        for word in set(_LEARNT_AFTER.findall(text[:MOST_CHARS].casefold())):
+            counts[word] = counts.get(word, 0) + 1
+    learnt = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
+    return (REQUEST_VERBS | learnt) - AUXILIARIES
+
+
+def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
+    """The candidates in a text, in its order.
+
+    Args:
+        verbs: Base forms that may begin a request, see `learnt_verbs`.
+    """
+    requests = 0
+    for sentence in sentences(text):
+        for clause in clauses(sentence):
+            found = list(_of_clause(clause, verbs, requests))
+            requests += any(one.place >= 0 for one in found)
+            yield from found
+
+
+def clauses(sentence: str) -> list[str]:
+    """The clauses of a sentence in lower case, with contractions written out."""
+    for pattern, instead in _CONTRACTIONS:
+        sentence = pattern.sub(instead, sentence)
+    plain = " ".join(_SHORT.get(word, word) for word in sentence.casefold().split())
+    return [one for part in _CLAUSES.split(plain) if (one := part.strip())]
+
+
+def _of_clause(clause: str, verbs: frozenset[str], place: int) -> Iterator[Phrase]:
+    opened, rest = _opened(clause)
+    words = rest.split()
+    if wish := _WISHES.match(f"{rest} "):
+        verb = _WISHED.get(wish["verb"], ("get",))
+        yield from _with_verb(verb, words[len(wish[0].split()) :], verbs, place)
+    elif whether := _WHETHER.match(f"{rest} "):
+        what = words[len(whether[0].split()) :]
+        if what and is_content(what[0]) and not what[0].endswith(("ing", "ed")):
+            be = whether["be"] or whether["be2"] or whether["be3"]
+            there = whether["there"] or whether["there2"]
+            subject = "there be" if there else "it be" if be else "it"
+            yield from _phrase(("will", *subject.split(), what[0]), "will", (what[0],), place)
+    elif asked := _QUESTIONS.match(f"{rest} "):
+        verb = ("find",) if asked["find"] else ("get",)
+        yield from _with_verb(verb, words[len(asked[0].split()) :], verbs, place)
+    elif words and (verb_word := _base(words[0], verbs, opened=opened)):
+        yield from _with_verb((_PLAIN.get(verb_word, verb_word),), words[1:], verbs, place)
+    yield from _noun_phrases(words)
+
+
+def _opened(clause: str) -> tuple[bool, str]:
+    """Whether a clause begins as a request, and what comes after its openings."""
+    strong = _STRONG.search(clause)
+    rest = clause[strong.start() :] if strong else clause
+    opened = False
+    while rest and not _WISHES.match(f"{rest} ") and (found := _OPENINGS.match(f"{rest} ")):
+        rest, opened = rest[found.end() :].lstrip(), True
+    return opened, rest
+
+
+def _base(word: str, verbs: frozenset[str], *, opened: bool) -> str:
+    """The base form of a verb that begins a request; empty if the word is no known verb."""
+    if word in verbs:
+        return word
+    if opened and word.endswith("ing") and len(word) > 5:
+        bare = word[:-3]
+        for form in (bare, f"{bare}e", bare[:-1]):
+            if form in verbs:
+                return form
+    return ""
+
+
+class _Form(NamedTuple):
+    """An ending of a noun phrase: with its determiner, its content words, and (word left out, word after it)."""
+
+    written: tuple[str, ...]
+    content: tuple[str, ...]
+    cut: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _NounPhrase:
+    """A run of content words with what stands before it; `end` is the place of the word after it."""
+
+    determiner: str
+    run: tuple[str, ...]
+    end: int
+
+    def forms(self, most: int = RUN) -> Iterator[_Form]:
+        """Every ending of the run, the longest first."""
+        for count in range(min(most, len(self.run)), 0, -1):
+            tail = self.run[-count:]
+            if _AFTER.issuperset(tail):
+                return
+            determiner = self.determiner
+            if determiner in ("a", "an"):
+                vowel = tail[0][0] in "aeiou" and not tail[0].startswith(
+                    ("uni", "use", "one", "eu")
+                )
+                determiner = "an" if vowel else "a"
+                if tail[-1].endswith("s") and stem(tail[-1]) != tail[-1]:
+                    determiner = ""
+            cut = ((self.run[-count - 1], tail[0]),) if count < len(self.run) else ()
+            yield _Form((determiner, *tail) if determiner else tail, tail, cut)
+
+
+_AFTER = word_set("online offline abroad live")
+"""Adverbs that may end a phrase but are none: "watch a movie online"."""
+_NO_HEADS = word_set(
+    "available possible cheap cheaper cheapest good better best new free different nearby near close closest nearest "
+    "lower higher big small large certain specific particular single double full main able sure interested due "
+    "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
+    "inexpensive local dr mr mrs"
+)
+"""Adjectives; a noun phrase does not end with one."""
+_LEADING = word_set("take send bring drive lead direct guide navigate")
+"""Verbs of which "me to" makes "go to"."""
+_DETERMINER = {
+    "1": "a", "one": "a", "another": "a", "a": "a", "an": "a", "my": "my", "our": "our",
+    "the": "the", "this": "the", "that": "the", "these": "the", "those": "the", "your": "the",
+}  # fmt: skip
+
+
+def _noun_phrase(words: list[str], at: int) -> _NounPhrase | None:
+    determiner = ""
+    while at < len(words) and (
+        words[at] in DETERMINERS
+        or words[at] in NUMBERS
+        or words[at] in _DETERMINER
+        or words[at].isdigit()
+    ):
+        determiner = _DETERMINER.get(words[at], "") or determiner * words[at].isalpha()
+        at += 1
+    run: list[str] = []
+    while at < len(words) and is_content(words[at]):
+        word = words[at]
+        if word.endswith("ing") and word not in _ING_NOUNS:
+            break
+        if run and word.endswith("ed") and word not in _ED_NOUNS:
+            break
+        run.append(word)
+        at += 1
+    while run and run[-1] in _NO_HEADS:
+        run.pop()
+    return _NounPhrase(determiner, tuple(run), at) if run else None
+
+
+def _with_verb(
+    verb: tuple[str, ...], words: list[str], verbs: frozenset[str], place: int
+) -> Iterator[Phrase]:
+    at = 0
+    if at < len(words) and words[at] in ("me", "us"):
+        at += 1
+        if verb[0] in _LEADING and words[at : at + 1] == ["to"]:
+            verb = ("go",)
+    while at < len(words) and words[at] in ADVERBS:
+        at += 1
+    while len(verb) < 3 and at < len(words) and words[at] in PREPOSITIONS:
+        verb = (*verb, words[at])
+        at += 1
+    if at < len(words) and words[at] in ("me", "us"):
+        at += 1
+    if (
+        len(verb) > 1
+        and verb[1] not in _PARTICLES
+        and (verb[0] in ("get", "find") or verb[1] == "in")
+    ):
+        return
+    first = _noun_phrase(words, at)
+    if first is None:
+        return
+    for one in first.forms():
+        yield from _phrase((*verb, *one.written), verb[0], one.content, place, one.cut)
+        if len(one.content) > 1:
+            yield from _phrase(one.content, "", one.content, place, one.cut)
+    link = words[first.end] if first.end < len(words) else ""
+    if link not in _LINKS:
+        return
+    then = words[first.end + 1 : first.end + 2]
+    links: tuple[str, ...] = (link,)
+    if link == "to" and then and then[0] in verbs:
+        links = (link, then[0])
+    second = _noun_phrase(words, first.end + len(links))
+    for one in first.forms(2):
+        for other in second.forms(2) if second else ():
+            yield from _phrase(
+                (*verb, *one.written, *links, *other.written),
+                verb[0],
+                (*one.content, *other.content),
+                place,
+                one.cut + other.cut,
+            )
+
+
+_PARTICLES = word_set("up out off on down back over")
+_LINKS = word_set("of for at in to from with on about")
+
+
+def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
+    at = 0
+    while at < len(words):
+        found = _noun_phrase(words, at)
+        if found is None:
+            at += 1
+            continue
+        for one in found.forms():
+            if len(one.content) > 1:
+                yield from _phrase(one.content, "", one.content, -1, one.cut)
+        if found.end < len(words) and words[found.end] in _LINKS:
+            second = _noun_phrase(words, found.end + 1)
+            own = found.run[-1:]
+            for one in second.forms(2) if second else ():
+                link = words[found.end]
+                content = (*own, *one.content)
+                yield from _phrase((*own, link, *one.written), "", content, -1, one.cut)
+        at = found.end
+
+
+def _phrase(
+    words: tuple[str, ...],
+    verb: str,
+    content: tuple[str, ...],
+    place: int,
+    cut: tuple[tuple[str, str], ...] = (),
+) -> Iterator[Phrase]:
+    reduced = tuple(map(stem, content))
+    if (
+        not 2 <= len(words) <= MOST_WORDS
+        or stem(content[-1]) in _VAGUE_STEMS
+        or content[-1].endswith("'s")
+    ):
+        return
+    yield Phrase(words, frozenset(reduced), verb, place, cut)
+
+
+_VAGUE_STEMS = frozenset(map(stem, _VAGUE))
