@@ -31,7 +31,6 @@ from screens.widgets.background import background
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.key_footer import KeyFooter
-from screens.widgets.key_line import KeyLine
 from screens.widgets.keyed import Keyed
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
