@@ -18,6 +18,7 @@ class JobProgress:
         rate: Units a second, measured over the recent past; None before two measurements.
         eta_seconds: Seconds left at that rate; None while total or rate is unknown.
         note: What is being worked on, a few words.
+        share: Share of the work that is done, 0 to 1, where the units differ in size; None for `done / total`.
     """
 
     job_id: int
@@ -29,6 +30,7 @@ class JobProgress:
     rate: float | None
     eta_seconds: float | None
     note: str
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

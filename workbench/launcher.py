@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from engine import folders
@@ -23,8 +24,17 @@ def pick_project(theme: str | None = None) -> Path | None:
     return None if chosen is None else Path(chosen)
 
 
-def show_project(path: Path, *, read_only: bool = False, theme: str | None = None) -> None:
+def show_project(
+    path: Path,
+    *,
+    read_only: bool = False,
+    theme: str | None = None,
+    start: Callable[[Workspace], None] | None = None,
+) -> None:
     """Runs the screens on a project, and then on each project that the person opens from there.
+
+    Args:
+        start: Called with the first project before its screens are drawn, to start jobs in the background.
 
     Raises:
         WorkbenchError: The project cannot be opened, or an error ended the screens.
@@ -37,6 +47,9 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
             following, create=not read_only, read_only=read_only, upgrade=not read_only
         ) as workspace:
             preferences.opened(following)
+            if start is not None:
+                start(workspace)
+                start = None
             app = WorkbenchApp(
                 workspace.services(), workspace.subscribe, shell=load_shell(theme, log)
             )

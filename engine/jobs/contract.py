@@ -14,11 +14,16 @@ Lane = Literal["model", "cpu"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a stage after a batch, in its own unit; `total` is None while it is unknown."""
+    """Progress of a stage after a batch, in its own unit; `total` is None while it is unknown.
+
+    Attributes:
+        share: Share of the whole work that is done, 0 to 1, where the units differ in size; None for `done / total`.
+    """
 
     done: int
     total: int | None
     note: str = ""
+    share: float | None = None
 
 
 class Stage(Protocol):

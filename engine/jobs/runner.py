@@ -34,6 +34,9 @@ _log = logging.getLogger(__name__)
 PROGRESS_SECONDS = 0.1
 """Least time between two progress events of one job."""
 
+FINENESS = 1_000_000
+"""Parts in which the rate of a share is measured."""
+
 CHANGED_SECONDS = 1.0
 """Least time between two `DataChanged` events of one job, because open screens read the project again after each."""
 
@@ -80,9 +83,22 @@ class _Running:
         self.stage = stage
         self.run_id = run_id
         self.rate_meter = RateMeter(clock)
+        self._share_meter = RateMeter(clock)
         self.last = Progress(0, None, "waiting")
 
+    def mark(self, progress: Progress) -> None:
+        """Records the progress after a batch."""
+        self.last = progress
+        self.rate_meter.mark(progress.done)
+        if progress.share is not None:
+            self._share_meter.mark(round(progress.share * FINENESS))
+
     def progress(self) -> JobProgress:
+        share = self.last.share
+        if share is None:
+            left = self.rate_meter.eta(self.last.done, self.last.total)
+        else:
+            left = self._share_meter.eta(round(share * FINENESS), FINENESS)
         return JobProgress(
             job_id=self.run_id,
             stage=self.stage.name,
@@ -91,8 +107,9 @@ class _Running:
             total=self.last.total,
             unit=self.stage.unit,
             rate=self.rate_meter.rate(),
-            eta_seconds=self.rate_meter.eta(self.last.done, self.last.total),
+            eta_seconds=left,
             note=self.last.note,
+            share=share,
         )
 
 
@@ -308,8 +325,7 @@ class JobRunner:
         batches = running.stage.run(running.run_id)
         try:
             for progress in batches:
-                running.rate_meter.mark(progress.done)
-                running.last = progress
+                running.mark(progress)
                 now = self._clock()
                 if now - reported >= PROGRESS_SECONDS:
                     reported = now

@@ -51,6 +51,7 @@ class ScoringRequest:
         limit: The first so many of them.
         tune: Tune the model first if it never was on this machine.
         remaining: Write the remaining tasks of the conversations below the threshold.
+        seconds: In mode `probe`, read a random part of the logs for about so long and fit to that; None reads all.
     """
 
     mode: Mode | None = None
@@ -63,6 +64,7 @@ class ScoringRequest:
     limit: int | None = None
     tune: bool = True
     remaining: bool = True
+    seconds: float | None = None
 
     @property
     def model_request(self) -> ModelRequest:

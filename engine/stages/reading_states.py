@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from random import Random
 from typing import Any
 
 from engine.completeness.block import ItemScore, Question
 from engine.completeness.boundaries import RULE
 from engine.jobs.contract import Progress
+from engine.records.scores import LEAST_FOR_PROBE
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
@@ -24,9 +27,16 @@ from engine.worker.client import ModelProcess, OnProgress
 QUESTION = Question(None, states=True)
 """The log alone, without a prompt."""
 
+TOKENS_PER_CHAR = 0.4
+"""Tokens for each character of the messages, headers and calls included, until the logs that were read tell."""
+
 
 class ReadingStage(BlockStage[int, StateEntry]):
-    """Reads the conversations whose hidden states are not kept yet, in id order."""
+    """Reads the conversations whose hidden states are not kept yet.
+
+    Blocks are read in an order that is drawn at random and always the same, so that what is read after some time is a
+    random sample of blocks. As blocks are cut from all conversations, nothing is read twice when the rest is read.
+    """
 
     name = "read"
 
@@ -38,16 +48,19 @@ class ReadingStage(BlockStage[int, StateEntry]):
         *,
         selection: Selection = ALL,
         measured: Measured | None = None,
+        seconds: float | None = None,
     ) -> None:
         """Prepares a run.
 
         Args:
             selection: The conversations to read.
             measured: See `Measured`.
+            seconds: Read for about so many seconds, but enough conversations for a probe; None reads all.
         """
         super().__init__(project, process, model)
-        self._selection, self._measured = selection, measured
+        self._selection, self._measured, self._seconds = selection, measured, seconds
         self._tokens = self.read = self.skipped = 0
+        self._chars = self._chars_read = self._chars_before = self._block = 0
 
     @property
     def title(self) -> str:
@@ -74,11 +87,19 @@ class ReadingStage(BlockStage[int, StateEntry]):
         with self._project.reading() as conn:
             every = self._selection.ids(conn)
             missing = self.waiting(conn)
-            chars = [row.chars for row in conversations.rows(conn, every)]
+            chars = {row.id: row.chars for row in conversations.rows(conn, every)}
         self.skipped = len(every) - len(missing)
         if not missing:
             return
-        yield Progress(0, len(missing), "loading the model")
+        planned = [
+            block
+            for block in blocks(every, [chars[key] for key in every])
+            if not missing.isdisjoint(block)
+        ]
+        Random(0).shuffle(planned)
+        self._chars = max(1, sum(chars.values()))
+        self._chars_before = self._chars - sum(chars[key] for one in planned for key in one)
+        yield Progress(0, len(missing), "loading the model", self._chars_before / self._chars)
         self._work.load()
         measured_noise(self._project, self._work, every, self._measured)
         model = self._work.model
@@ -90,7 +111,20 @@ class ReadingStage(BlockStage[int, StateEntry]):
         )
         self._project.write(register)
         self._project.write(lambda conn: runs.count(conn, run_id, 0, len(missing)))
-        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+        yield from self._in_blocks(run_id, self._in_time(planned, chars), missing)
+
+    def _in_time(
+        self, planned: Sequence[Sequence[int]], chars: Mapping[int, int]
+    ) -> Iterator[Sequence[int]]:
+        """The blocks that are likely to end before the time is over, and in any case enough of them for a probe."""
+        start = time.monotonic()
+        for block in planned:
+            self._block = sum(chars[key] for key in block)
+            if self._seconds is not None and self.read + self.skipped >= LEAST_FOR_PROBE:
+                spent = time.monotonic() - start
+                if spent * (1 + self._block / max(1, self._chars_read)) > self._seconds:
+                    return
+            yield block
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -100,7 +134,10 @@ class ReadingStage(BlockStage[int, StateEntry]):
         return f"{text}."
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
-        return Progress(done, total, f"{self._tokens + count:,} tokens read")
+        per_char = self._tokens / self._chars_read if self._chars_read else TOKENS_PER_CHAR
+        of_block = min(count / per_char, self._block) if per_char else 0.0
+        share = (self._chars_before + self._chars_read + of_block) / self._chars
+        return Progress(done, total, f"{self._tokens + count:,} tokens read", min(1.0, share))
 
     def _key_of(self, entry: StateEntry) -> int:
         return entry.conversation_id
@@ -111,6 +148,8 @@ class ReadingStage(BlockStage[int, StateEntry]):
     def _tally(self, entries: Sequence[StateEntry]) -> None:
         self.read += len(entries)
         self._tokens += sum(entry.tokens for entry in entries)
+        self._chars_read += self._block
+        self._block = 0
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[StateEntry]:
         logs = logs_of(self._project, block)

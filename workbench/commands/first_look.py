@@ -1,27 +1,58 @@
-"""`workbench open FILE...`: from log files to a first result in one go: import, scores, goals, what to read first."""
+"""`workbench open FILE...`: from log files to a first result in one go: import, goals, scores, what to read first.
+
+The cheap comes first. What is there and what users wanted takes seconds and no model. Then a random part of the logs is
+read for some seconds and gives provisional scores. The rest gives the final ones. Hidden states are kept, so no log is
+read twice, and the same command goes on where it was stopped.
+"""
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engine.errors import Cancelled, WorkbenchError
 from engine.filters import ListQuery
-from engine.number_format import duration, probability
-from engine.records.scores import State
+from engine.jobs.contract import Stage
+from engine.jobs.time_left import TimeLeft
+from engine.number_format import counted, duration, probability
+from engine.records.conversations import ConversationRow
+from engine.records.scores import LEAST_FOR_PROBE, ScoreRow, State
 from engine.services.run_requests import ClusteringRequest, ScoringRequest
+from engine.services.scoring.estimate import ScoringRun
 from engine.services.workspace import Workspace
+from engine.stages.fitting import FittingStage
 from engine.stages.importing import ImportStage
+from engine.stages.reading_states import ReadingStage
+from engine.stages.tuning import TuningStage
+from engine.store import conversations, scores
 from engine.text import one_line
 from workbench.commands.cluster import clustering_json
-from workbench.commands.narration import narrate, print_json, print_text, run_stages
+from workbench.commands.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.commands.scores import set_lines, sets_json
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
 MOST_GOALS = 12
 MOST_TO_READ = 10
+MOST_OF_A_GROUP = 3
+"""Entries of one group among those to read first, as long as other groups have some."""
+
+LOOKED_AT = 200
+"""Lowest conversations from which those to read first are chosen."""
+
+FIRST_SECONDS = 40.0
+"""Seconds of reading for the provisional scores."""
+
+WORTH_WAITING = 1.5
+"""Logs that are all read within this many times `FIRST_SECONDS` get no provisional scores."""
+
+WENT_ON = 0.3
+"""Fall of the curve from which it is said that a conversation seemed done earlier."""
+
 SQLITE = b"SQLite format 3\x00"
 
 SCORING = ScoringRequest(remaining=False)
@@ -29,6 +60,9 @@ SCORING = ScoringRequest(remaining=False)
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named after their words and merged by the merge probability, so that no model is asked."""
+
+Further = Callable[[Workspace], Sequence[Stage]]
+"""Makes stages to run after the scores."""
 
 
 def are_logs(paths: Sequence[Path]) -> bool:
@@ -49,68 +83,322 @@ def project_for(paths: Sequence[Path]) -> Path:
     return Path(f"{name}.wb")
 
 
-def first_look(paths: Sequence[Path], project: Path, *, as_json: bool) -> int:
-    """Imports, scores and clusters, and prints the result; what is done already is not done again.
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a first look came to.
 
-    Returns:
-        The exit code: done, or done with gaps.
+    Attributes:
+        code: Exit code: done, or done with gaps.
+        go_on: Starts in the background what is left to do; None where nothing is.
+    """
+
+    code: int
+    go_on: Callable[[Workspace], None] | None = None
+
+
+def first_look(
+    paths: Sequence[Path],
+    project: Path,
+    *,
+    as_json: bool,
+    screens: bool = False,
+    further: Further | None = None,
+) -> Looked:
+    """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
+
+    Args:
+        screens: The screens are opened next, so return after the first result and leave the rest to them.
+        further: Stages to run after the scores.
 
     Raises:
         WorkbenchError: A file cannot be read, or a stage failed; what was done is kept.
         Cancelled: It was cancelled from the keyboard; what was done is kept.
     """
-    start = time.monotonic()
     with Workspace(project, create=True) as workspace:
-        reading = ImportStage(workspace.project, [str(path) for path in paths])
-        run_stages(workspace, [reading])
-        services = workspace.services()
-        run_stages(workspace, workspace.scoring_runs.run(SCORING).stages)
-        run_stages(workspace, workspace.goal_stages().cluster(CLUSTERS))
-        counts = services.conversations.counts()
-        sets = services.score_sets.all()
+        look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
+        try:
+            return look.run(screens)
+        except (Cancelled, KeyboardInterrupt) as error:
+            said = error.message if isinstance(error, Cancelled) else "Cancelled."
+            raise Cancelled(
+                said,
+                f"What is done is in {project}. The same command goes on from there;"
+                f" `workbench {shlex.quote(str(project))}` opens what there is.",
+            ) from None
+
+
+class _FirstLook:
+    """One run of `first_look` on an open project."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        paths: Sequence[Path],
+        project: Path,
+        *,
+        as_json: bool,
+        further: Further | None,
+    ) -> None:
+        self._workspace, self._paths, self._project = workspace, paths, project
+        self._json, self._further = as_json, further
+        self._services = workspace.services()
+        self._time_left = TimeLeft()
+        self._narrator = Narrator(self._time_left)
+        self._start = time.monotonic()
+
+    def run(self, screens: bool) -> Looked:
+        """See `first_look`."""
+        workspace = self._workspace
+        reading = ImportStage(workspace.project, [str(path) for path in self._paths])
+        self._time_left.expect("read", None)
+        self._run([reading])
+        clustering = workspace.goal_stages().cluster(CLUSTERS)
+        scoring = workspace.scoring_runs.run(SCORING)
+        self._plan(clustering, scoring)
+        self._run(clustering)
         goals = clustering_json(workspace)
-        lowest = services.conversations.rows(
-            services.conversations.ids(ListQuery(sort="p"))[:MOST_TO_READ]
+        self._say(
+            f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
+            headline(self._services.conversations.counts()),
+            _goal_lines(goals["groups"]),
         )
-    to_read = [row for row in lowest if row.state in (State.INCOMPLETE, State.BORDERLINE)]
-    if as_json:
-        print_json(
-            {
-                "project": str(project),
-                "seconds": round(time.monotonic() - start, 1),
-                **counts_json(counts),
-                **sets_json(sets),
-                "groups": goals["groups"],
-                "read_first": [
-                    {"name": row.external_id, "p": row.p_end_normalised, "opening": row.opening}
-                    for row in to_read
-                ],
-            }
-        )
-    else:
-        print_text(f"{reading.summary()}\n{headline(counts)}")
-        print_text("\n".join(set_lines(sets)))
-        _print_goals(goals["groups"])
-        print_text("\nLeast likely to be complete, so worth reading first:")
-        if not counts.scored:
-            print_text("  none: no conversation is scored")
-        elif not to_read:
-            print_text("  none: every scored conversation looks complete")
-        for row in to_read:
-            print_text(
-                f"  {probability(row.p_end_normalised):>5}  {one_line(row.external_id, 24)}"
-                f"  {one_line(row.opening, 80)}"
+        provisional = self._provisional(scoring)
+        if screens:
+            return Looked(self._code(reading), self._go_on)
+        self._score(scoring)
+        if not self._json and provisional:
+            narrate("The scores are final now: every conversation was read.")
+        self._say(f"\nFinal scores, {self._after()}:", *self._score_lines())
+        self._run(self._further_stages())
+        to_read = self._to_read()
+        if self._json:
+            counts = self._services.conversations.counts()
+            print_json(
+                {
+                    "project": str(self._project),
+                    "seconds": round(time.monotonic() - self._start, 1),
+                    **counts_json(counts),
+                    **sets_json(self._services.score_sets.all()),
+                    "groups": goals["groups"],
+                    "read_first": [
+                        {
+                            "name": row.external_id,
+                            "p": row.p_end_normalised,
+                            "why": why,
+                            "opening": row.opening,
+                        }
+                        for row, why in to_read
+                    ],
+                }
             )
-    narrate(f"{project} is ready, after {duration(time.monotonic() - start)}.")
-    narrate(
-        f"`workbench {project}` opens it; key 3 is triage, where O chooses this order, the lowest first."
-    )
-    return WITH_GAPS if counts.unscored or reading.quarantined else DONE
+        self._say(*self._to_read_lines(to_read), *self._steps_by_hand())
+        narrate(f"{self._project} is ready, {self._after()}.")
+        return Looked(self._code(reading))
+
+    # Running
+
+    def _run(self, stages: Sequence[Stage]) -> None:
+        for stage in stages:
+            run_stages(self._workspace, [stage], self._narrator)
+            self._time_left.end(stage.name)
+
+    def _further_stages(self) -> Sequence[Stage]:
+        return self._further(self._workspace) if self._further else ()
+
+    def _plan(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
+        """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""
+        count = self._services.conversations.counts().conversations
+        for stage in clustering:
+            self._time_left.expect(stage.name, 1 + count / 500)
+        for stage in scoring.stages:
+            self._time_left.expect(stage.name, 2 + count / 50)
+        for stage in self._further_stages():
+            self._time_left.expect(stage.name, 15.0)
+        if any(isinstance(stage, TuningStage) for stage in scoring.stages):
+            self._time_left.expect("tune", 30.0)
+        self._time_left.expect(scoring.reading.name, None)
+        if scoring.reading.name != "read":
+            self._time_left.end("read")
+
+    def _tune(self, scoring: ScoringRun) -> float | None:
+        """Runs the stages before the reading, then counts tokens; returns the seconds that reading takes."""
+        self._run(scoring.stages[: scoring.stages.index(scoring.reading)])
+        seconds = self._workspace.scoring_runs.estimate(scoring).seconds
+        self._time_left.expect(scoring.reading.name, seconds)
+        return seconds
+
+    def _provisional(self, scoring: ScoringRun) -> bool:
+        """Prints provisional scores from a random part of the logs; returns whether there are any.
+
+        Logs that are read soon, that were scored before, or of which too few are read for a probe get none.
+        """
+        seconds = self._tune(scoring)
+        counts = self._services.conversations.counts()
+        if not isinstance(scoring.reading, ReadingStage) or counts.scored:
+            return False
+        if seconds is not None and seconds <= WORTH_WAITING * FIRST_SECONDS:
+            return False
+        part = self._workspace.scoring_runs.run(replace(SCORING, seconds=FIRST_SECONDS))
+        if not isinstance(part.scored, FittingStage):
+            return False
+        run_stages(self._workspace, [part.reading], self._narrator)
+        with self._workspace.project.reading() as conn:
+            left = len(part.reading.waiting(conn))
+        if not left or part.scored.waiting() < LEAST_FOR_PROBE:
+            return False
+        try:
+            run_stages(self._workspace, [part.scored], self._narrator)
+        except Cancelled:
+            raise
+        except WorkbenchError as error:
+            narrate(f"No provisional scores: {error.message}")
+            return False
+        self._time_left.expect("fit", 2 + counts.conversations / 50)
+        read = counts.conversations - left
+        self._say(
+            f"\nProvisional scores, {self._after()}, from {read:,} of {counts.conversations:,} conversations"
+            " drawn at random; they change when the rest is read:",
+            *self._score_lines(),
+        )
+        return True
+
+    def _score(self, scoring: ScoringRun) -> None:
+        """Reads what is left and scores it; without a probe where nearly all logs are copies of others."""
+        self._run([scoring.reading])
+        if scoring.scored is scoring.reading:
+            return
+        try:
+            self._run([scoring.scored])
+        except Cancelled:
+            raise
+        except WorkbenchError as error:
+            narrate(f"{error.message} So they are scored in mode tuned.")
+            self._run(self._workspace.scoring_runs.run(replace(SCORING, mode="tuned")).stages)
+
+    def _go_on(self, workspace: Workspace) -> None:
+        """Starts in the background what is left to do."""
+        scoring = workspace.scoring_runs.run(SCORING)
+        with workspace.project.reading() as conn:
+            waiting = bool(scoring.reading.waiting(conn))
+        if isinstance(scoring.scored, FittingStage):
+            waiting = waiting or bool(scoring.scored.waiting())
+        stages = [*(scoring.stages if waiting else ())]
+        stages += self._further(workspace) if self._further else ()
+        if stages:
+            workspace.runner.start(stages)
+
+    def _code(self, reading: ImportStage) -> int:
+        unscored = self._services.conversations.counts().unscored
+        return WITH_GAPS if unscored or reading.quarantined else DONE
+
+    # Words
+
+    def _after(self) -> str:
+        return f"after {duration(time.monotonic() - self._start)}"
+
+    def _say(self, *lines: str) -> None:
+        """Prints a part of the result, unless all of it is printed as JSON at the end."""
+        if not self._json:
+            print_text("\n".join(lines))
+
+    def _score_lines(self) -> list[str]:
+        counts = self._services.conversations.counts()
+        return [headline(counts).rpartition("\n")[2], *set_lines(self._services.score_sets.all())]
+
+    def _to_read(self) -> list[tuple[ConversationRow, str]]:
+        """The conversations to read first, with the reason for each: the least likely to have ended, of many goals."""
+        ids = self._services.conversations.ids(ListQuery(sort="p"))[:LOOKED_AT]
+        rows = [
+            row
+            for row in self._services.conversations.rows(ids)
+            if row.state in (State.INCOMPLETE, State.BORDERLINE)
+        ]
+        labels = self._labels()
+        with self._workspace.project.reading() as conn:
+            scored = scores.current(conn, [row.id for row in rows])
+            first: list[ConversationRow] = []
+            more: list[ConversationRow] = []
+            seen: dict[str, int] = {}
+            for row in rows:
+                label = labels.get(row.id, "")
+                seen[label] = seen.get(label, 0) + 1
+                (first if seen[label] <= MOST_OF_A_GROUP else more).append(row)
+            chosen = (first + more)[:MOST_TO_READ]
+            found = dict(conversations.conversations_for(conn, sorted(row.id for row in chosen)))
+        return [
+            (row, reason(scored[row.id], found[row.id][-1].role, labels.get(row.id)))
+            for row in chosen
+        ]
+
+    def _labels(self) -> dict[int, str]:
+        """The label of each conversation's group."""
+        decision_log = self._workspace.merge_queue_cache.decision_log
+        clustering = self._services.goals.shown()
+        if clustering is None:
+            return {}
+        state = decision_log.state(clustering.id)
+        return {
+            int(member): state.groups[key].label
+            for key in state.current
+            for member in state.members(key)
+        }
+
+    def _to_read_lines(self, to_read: Sequence[tuple[ConversationRow, str]]) -> list[str]:
+        lines = ["\nRead these first, the least likely to have ended:"]
+        if not self._services.conversations.counts().scored:
+            return [*lines, "  none: no conversation is scored"]
+        if not to_read:
+            return [*lines, "  none: every scored conversation looks complete"]
+        for row, why in to_read:
+            name, opening = one_line(row.external_id, 24), one_line(row.opening, 80)
+            lines.append(f"  {probability(row.p_end_normalised):>5}  {name}  {opening}")
+            lines.append(f"         {one_line(why, 160)}")
+        return lines
+
+    def _steps_by_hand(self) -> list[str]:
+        project = shlex.quote(str(self._project))
+        files = " ".join(shlex.quote(str(path)) for path in self._paths)
+        return [
+            "\nEach step by hand, to do it again or in another way:",
+            f"  workbench import {project} {files}",
+            f"  workbench run cluster {project} --no-labels --decide auto",
+            f"  workbench run complete {project} --no-remaining",
+            f"  workbench list {project} --sort p --limit {MOST_TO_READ}",
+            f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
+        ]
 
 
-def _print_goals(groups: Sequence[dict[str, Any]]) -> None:
-    print_text(f"\nWhat users wanted, {len(groups):,} groups:")
-    for group in groups[:MOST_GOALS]:
-        print_text(f"{group['size']:>8,}  {one_line(group['label'])}")
+def reason(score: ScoreRow, last_role: str, label: str | None) -> str:
+    """Why a conversation is among those to read first, in words: how it ends, what its curve did before, its goal."""
+    parts = [ENDINGS.get(last_role, f"ends with a {last_role} message")]
+    if score.p_end_normalised is not None and score.curve:
+        peak = max(score.curve, key=lambda point: point.p_end_normalised)
+        if peak.p_end_normalised - score.p_end_normalised >= WENT_ON:
+            height = probability(peak.p_end_normalised)
+            parts.append(f"seemed done after turn {peak.turn} ({height}) and went on")
+        elif len(score.curve) > 1:
+            parts.append(
+                f"at none of the {len(score.curve)} places where it could end above"
+                f" {probability(peak.p_end_normalised)}"
+            )
+    if score.reason:
+        parts.append(score.reason)
+    if label:
+        parts.append(f"wanted: {label}")
+    return " · ".join(parts)
+
+
+ENDINGS = {
+    "user": "the user has the last word",
+    "tool": "stops at a tool's answer, without a word to the user",
+    "assistant": "the answer at its end does not look like an end",
+}
+"""How a conversation ends, by the role of its last message."""
+
+
+def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:
+    lines = [f"\nWhat users wanted, {counted(len(groups), 'group')}:"]
+    lines += [f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MOST_GOALS]]
     if len(groups) > MOST_GOALS:
-        print_text(f"          and {len(groups) - MOST_GOALS:,} smaller ones")
+        lines.append(f"          and {len(groups) - MOST_GOALS:,} smaller ones")
+    return "\n".join(lines)

@@ -15,6 +15,7 @@ from engine.errors import Cancelled, WorkbenchError
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobCancelled, JobFailed
+from engine.jobs.time_left import TimeLeft, in_words
 from engine.number_format import duration
 from engine.services.workspace import Workspace
 from engine.text import as_json, display_safe
@@ -56,7 +57,11 @@ class Result(NamedTuple):
 class Narrator:
     """Draws the progress of jobs on standard error: a bar on a terminal, a line now and then elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, time_left: TimeLeft | None = None) -> None:
+        """With the time left of a plan of stages, the bar and the time left are those of the plan, not of one stage."""
+        self._plan = time_left
+        self._start = time.monotonic()
+        self._share = 0.0
         console = Console(stderr=True)
         self._bar: Progress | None = None
         if console.is_terminal:
@@ -74,9 +79,13 @@ class Narrator:
         """Shows an event of the engine."""
         if isinstance(event, JobStarted):
             self._spoken = time.monotonic()
+            if self._plan:
+                self._plan.begin(event.stage)
             if self._bar:
                 self._bar.start()
                 self._task = self._bar.add_task(display_safe(event.title), total=None, state="")
+                if self._plan:
+                    self._draw(in_words(self._plan.left()))
             else:
                 narrate(event.title)
         elif isinstance(event, JobProgress):
@@ -94,27 +103,57 @@ class Narrator:
         if event.total is not None:
             state += f" of {event.total:,}"
         state += f" {event.unit}"
-        if event.eta_seconds is not None and event.done != event.total:
+        if self._plan:
+            self._mark(self._plan, event)
+            state = f"{in_words(self._plan.left())} · {state}"
+        elif event.eta_seconds is not None and event.done != event.total:
             state += f" · {duration(event.eta_seconds)} left"
         if event.note:
             state += f" · {event.note}"
         state = display_safe(state)
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=event.done, total=event.total, state=state)
+            if self._plan:
+                self._draw(state)
+            else:
+                self._bar.update(self._task, completed=event.done, total=event.total, state=state)
         elif time.monotonic() - self._spoken >= LINE_SECONDS:
             self._spoken = time.monotonic()
             narrate(f"  {state}")
 
+    @staticmethod
+    def _mark(plan: TimeLeft, event: JobProgress) -> None:
+        share = event.share
+        if share is None and event.total:
+            share = event.done / event.total
+        if share is not None:
+            plan.mark(event.stage, share, time.monotonic())
 
-def run_stages(workspace: Workspace, stages: Sequence[Stage]) -> None:
+    def _draw(self, state: str) -> None:
+        """Draws the bar of the whole plan, which never goes back."""
+        left = self._plan.left() if self._plan else None
+        if self._bar is None or self._task is None:
+            return
+        if left is not None:
+            spent = time.monotonic() - self._start
+            self._share = max(self._share, spent / (spent + left) if spent + left else 1.0)
+        total = None if left is None else 1.0
+        self._bar.update(self._task, completed=self._share, total=total, state=state)
+
+
+def run_stages(
+    workspace: Workspace, stages: Sequence[Stage], narrator: Narrator | None = None
+) -> None:
     """Runs stages one after another with narration.
+
+    Args:
+        narrator: Draws the progress, of more stages than these; None for one of its own.
 
     Raises:
         WorkbenchError: A stage failed.
         Cancelled: A stage was cancelled from the keyboard.
     """
     folders.log_to_file()
-    unsubscribe = workspace.subscribe(Narrator())
+    unsubscribe = workspace.subscribe(narrator or Narrator())
     try:
         for stage in stages:
             outcome = workspace.runner.run(stage)

@@ -42,7 +42,8 @@ def open_project_options(parser: argparse.ArgumentParser) -> None:
 def open_project(arguments: argparse.Namespace) -> int:
     """Opens a project and shows it until the person quits.
 
-    Log files are imported, scored and clustered first. A project that is not there is made with `--create`, or after a
+    Log files are imported and clustered first, and get provisional scores if reading them takes long; the rest runs
+    while the screens are open. A project that is not there is made with `--create`, or after a
     yes on the terminal.
 
     Raises:
@@ -57,7 +58,6 @@ def open_project(arguments: argparse.Namespace) -> int:
             f"There is no file or folder {missing[0]}.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
-    code = DONE
     path: Path | None = None
     if paths and first_look.are_logs(paths):
         if arguments.read_only:
@@ -65,16 +65,17 @@ def open_project(arguments: argparse.Namespace) -> int:
                 "--read-only is for a project; log files are written into one.", "Leave it out."
             )
         made = Path(arguments.output or first_look.project_for(paths))
-        code = first_look.first_look(paths, made, as_json=arguments.json)
-        if arguments.headless or arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            return code
-        path = made
-    elif arguments.output or arguments.headless:
+        screens = not (arguments.headless or arguments.json) and on_terminal()
+        looked = first_look.first_look(paths, made, as_json=arguments.json, screens=screens)
+        if screens:
+            show_rest(made, looked, arguments.theme)
+        return looked.code
+    if arguments.output or arguments.headless:
         raise UsageError(
             "--output and --headless need log files.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
-    elif paths:
+    if paths:
         path = paths[0]
     to_ask = not (arguments.create or arguments.read_only)
     if path is not None and not path.exists() and to_ask:
@@ -85,9 +86,21 @@ def open_project(arguments: argparse.Namespace) -> int:
     if path is None:
         path = launcher.pick_project(arguments.theme)
         if path is None:
-            return code
+            return DONE
     launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
-    return code
+    return DONE
+
+
+def on_terminal() -> bool:
+    """Whether a person is there to use screens."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def show_rest(path: Path, looked: first_look.Looked, theme: str | None = None) -> None:
+    """Opens the screens after a first result; what is left to do runs in the background."""
+    from workbench import launcher
+
+    launcher.show_project(path, theme=theme, start=looked.go_on)
 
 
 def _confirm_new(path: Path) -> None:
@@ -98,7 +111,7 @@ def _confirm_new(path: Path) -> None:
     """
     near = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
     meant = f"Did you mean {path.with_name(near[0])}? " if near else ""
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if on_terminal():
         print(display_safe(f"There is no project {path}. {meant}".rstrip()))
         try:
             answer = input("Make a new project? [y/N] ")

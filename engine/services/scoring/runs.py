@@ -90,7 +90,12 @@ class ScoringRuns:
             )
             return scoring, scoring
         reading = ReadingStage(
-            setup.project, setup.process, model, selection=selection, measured=measured
+            setup.project,
+            setup.process,
+            model,
+            selection=selection,
+            measured=measured,
+            seconds=request.seconds,
         )
         fitting = FittingStage(setup.project, model, lambda: reading.config_hash)
         return reading, fitting

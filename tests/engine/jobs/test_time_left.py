@@ -1,0 +1,110 @@
+"""The time left of a plan of steps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.jobs.time_left import STEADY, TimeLeft, in_words
+
+SECONDS = st.floats(1, 1000)
+
+
+def read(left: TimeLeft, batches: list[float]) -> list[tuple[float, float]]:
+    """Reads batches of equal size that take these seconds; (true, estimated) seconds left after each but the last."""
+    left.begin("read")
+    left.mark("read", 0.0, 100.0)
+    now, found = 100.0, []
+    for number, seconds in enumerate(batches[:-1], 1):
+        now += seconds
+        left.mark("read", number / len(batches), now)
+        estimate = left.left()
+        assert estimate is not None
+        found.append((sum(batches[number:]), estimate))
+    return found
+
+
+class TestTimeLeft:
+    @given(st.floats(0.1, 30), st.integers(10, 200), st.floats(0.2, 5))
+    def test_a_wrong_expectation_is_outgrown(
+        self, seconds: float, batches: int, factor: float
+    ) -> None:
+        """At a constant speed the estimate is within half of the truth from a third on, even where five times as much or
+        as little was expected."""
+        left = TimeLeft()
+        left.expect("read", factor * seconds * batches)
+        found = read(left, [seconds] * batches)
+        for true, estimate in found[batches // 3 :]:
+            assert 0.5 * true <= estimate <= 1.6 * true
+
+    @given(st.lists(st.floats(0.5, 2.0), min_size=20, max_size=100))
+    def test_uneven_batches_do_not_make_it_jump(self, batches: list[float]) -> None:
+        """Where some batches take four times as long as others, no estimate rises over the one before by more than
+        half, nor falls below half of it before the last fifth."""
+        left = TimeLeft()
+        left.expect("read", sum(batches))
+        shown = [estimate for _, estimate in read(left, batches)]
+        for before, after in zip(shown, shown[1 : 4 * len(shown) // 5], strict=False):
+            assert 0.5 * before <= after <= 1.5 * before
+
+    @given(st.lists(st.floats(0.5, 2.0), min_size=5, max_size=60))
+    def test_small_rises_are_not_shown(self, batches: list[float]) -> None:
+        """The estimate shown falls, or grows by a quarter or more."""
+        left = TimeLeft()
+        left.expect("read", 30.0)
+        shown = [estimate for _, estimate in read(left, batches)]
+        for before, after in zip(shown, shown[1:], strict=False):
+            assert after <= before or after >= STEADY * before
+
+    @given(SECONDS, SECONDS)
+    def test_steps_add_up_and_end(self, first: float, second: float) -> None:
+        """What is expected of all steps is left before anything is measured, and nothing once all are done."""
+        left = TimeLeft()
+        left.expect("import", first)
+        left.expect("read", second)
+        assert left.left() == pytest.approx(first + second)
+        left.end("import")
+        assert left.left() == pytest.approx(second)
+        left.end("read")
+        assert left.left() == 0
+
+    def test_nothing_is_said_of_an_unknown_speed(self) -> None:
+        """Without an expectation nothing is said until some of the step is measured."""
+        left = TimeLeft()
+        left.expect("read", None)
+        left.begin("read")
+        left.mark("read", 0.0, 0.0)
+        left.mark("read", 0.01, 1.0)
+        assert left.left() is None
+        left.mark("read", 0.1, 10.0)
+        assert left.left() == pytest.approx(90.0)
+
+    def test_a_step_is_taken_up_again(self) -> None:
+        """Neither the time between two runs of a step counts, nor what was done before it was measured."""
+        left = TimeLeft()
+        left.expect("read", None)
+        left.begin("read")
+        left.mark("read", 0.5, 0.0)
+        left.mark("read", 0.6, 10.0)
+        left.begin("read")
+        left.mark("read", 0.6, 1000.0)
+        left.mark("read", 0.7, 1010.0)
+        assert left.left() == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (None, "time left not known yet"),
+        (0, "a few seconds left"),
+        (9, "about 10 s left"),
+        (44, "about 40 s left"),
+        (70, "about 1 min left"),
+        (250, "about 4 min left"),
+        (3 * 3600, "about 3.0 h left"),
+    ],
+)
+def test_in_words(seconds: float | None, said: str) -> None:
+    """The time left is said as roughly as it is known."""
+    assert in_words(seconds) == said
