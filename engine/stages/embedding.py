@@ -17,9 +17,10 @@ from engine.errors import UsageError
 from engine.goals.embedders.embedder import Embedder, embedder_from_state
 from engine.goals.embedders.vectors import Vectors, has_vector, same_space
 from engine.jobs.contract import Lane, Progress
+from engine.shared_text import NOTHING_SHARED, SharedText
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.selection import ALL, Selection
-from engine.store import runs, vectors
+from engine.store import runs, shared_text, vectors
 from engine.store.goals import GoalEntry
 from engine.store.project import Project
 from engine.store.vectors import VectorConfig
@@ -97,6 +98,8 @@ class EmbedStage(CpuStage):
             "goals": self._source.goal_config,
             "embedder": self._vectoriser.name,
         }
+        if self._left_out:
+            asked["without"] = self._left_out.digest
         return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
 
     @property
@@ -118,6 +121,16 @@ class EmbedStage(CpuStage):
     @cached_property
     def _source(self) -> TextSource:
         return self._get_source()
+
+    @cached_property
+    def _left_out(self) -> SharedText:
+        """The shared text that is left out: that of the stored vectors, or the project's."""
+        if self._into is None and self._source.kind == "summary":
+            return NOTHING_SHARED
+        with self._project.reading() as conn:
+            if self._into is not None:
+                return shared_text.of_vectors(conn, self._into)
+            return shared_text.stored(conn)
 
     def interrupt(self) -> None:
         """Abandons the batch that is being computed."""
@@ -203,7 +216,7 @@ class EmbedStage(CpuStage):
             embedder.fit(self._texts(conn, report))
 
     def _texts(self, conn: sqlite3.Connection, report: OnProgress) -> Iterator[str]:
-        for count, entry in enumerate(self._source.each(conn, self.ids)):
+        for count, entry in enumerate(self._source.each(conn, self.ids, self._left_out)):
             if count % 1_000 == 0:
                 report(count, "")
             yield "" if entry.reason else entry.text
@@ -212,7 +225,7 @@ class EmbedStage(CpuStage):
         self, embedder: Embedder, batch: Sequence[int], _report: OnProgress
     ) -> tuple[list[GoalEntry], Vectors]:
         with self._project.reading() as conn:
-            entries = self._source.read(conn, batch)
+            entries = self._source.read(conn, batch, self._left_out)
         return entries, embedder.embed(["" if e.reason else e.text for e in entries])
 
     def _commit(
@@ -234,6 +247,8 @@ class EmbedStage(CpuStage):
         }
         ids = [entry.conversation_id for entry, has in zip(entries, live, strict=True) if has]
         vectors.register(conn, config)
+        if self._left_out:
+            shared_text.put_of_vectors(conn, config.config_hash, self._left_out)
         vectors.add(
             conn, config.config_hash, run_id, ids, rows[live].astype("<f4").tobytes(), reasons
         )

@@ -12,15 +12,19 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO, Literal
 
 from engine.errors import Cancelled, FormatError
 from engine.formats import open_inputs
 from engine.formats.inputs import SUFFIXES
 from engine.jobs.contract import Progress
+from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected
-from engine.store import imports, runs
+from engine.shared_text import NOTHING_SHARED
+from engine.store import imports, runs, shared_text
 from engine.store.project import Project
+from engine.store.sql import id_pages
 
 STDIN = "-"
 
@@ -60,6 +64,7 @@ class ImportStage:
         self._refused: list[FormatError] = []
         self._opened = 0
         self._detected: set[str] = set()
+        self._shared = NOTHING_SHARED
         self.read = 0
         self.new = 0
         self.duplicate = 0
@@ -108,6 +113,7 @@ class ImportStage:
                 self._refused.append(error)
         if self._refused and not self._opened:
             raise self._refused[0]
+        yield from self._find_shared_text()
 
     def interrupt(self) -> None:
         """Stops before the next record; the current batch is dropped."""
@@ -121,6 +127,9 @@ class ImportStage:
         )
         if self._detected:
             text += f"; format {', '.join(sorted(self._detected))}"
+        if self._shared:
+            some = counted(len(self._shared.shown), "text")
+            text += f"; {some} that many share left out of lists and goals"
         if self.leaks:
             text += f"; {self.leaks:,} leaks of the ending kept from the model"
         for error in self._refused:
@@ -140,6 +149,29 @@ class ImportStage:
         for batch in self._batches(source):
             yield self._commit(source, source_id, run_id, batch)
         self._before += source.size or 0
+
+    def _find_shared_text(self) -> Iterator[Progress]:
+        """Looks for text that many conversations share, which depends on all of them; if another is found than before,
+        takes the openings of all of them anew."""
+        with self._project.reading() as conn:
+            before = shared_text.stored(conn)
+            if shared_text.is_current(conn):
+                return
+        yield self._looking()
+        with self._project.reading() as conn:
+            found = shared_text.find(conn)
+            pages = [] if found.digest == before.digest else list(id_pages(conn))
+        for page in pages:
+            if self._interrupted.is_set():
+                raise Cancelled("The import was cancelled.")
+            self._project.write(partial(shared_text.renew_openings, ids=page, shared=found))
+            yield self._looking()
+        self._project.write(lambda conn: shared_text.put(conn, found))
+        self._shared = found
+
+    def _looking(self) -> Progress:
+        done = self.read if self._total is None else self._before
+        return Progress(done, self._total, "looking for text that many share")
 
     def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
         batch: list[Parsed | Rejected] = []

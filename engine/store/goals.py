@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from engine.conversation import Role
 from engine.records.goals import GoalText
+from engine.shared_text import NOTHING_SHARED, SharedText
 from engine.store.idset import read_ids
 from engine.store.sql import chunks, message_ids, placeholders
 
@@ -57,16 +59,21 @@ def add(
 
 
 def texts(
-    conn: sqlite3.Connection, ids: Sequence[int], kind: GoalText, config_hash: str | None = None
+    conn: sqlite3.Connection,
+    ids: Sequence[int],
+    kind: GoalText,
+    config_hash: str | None = None,
+    shared: SharedText = NOTHING_SHARED,
 ) -> dict[int, GoalEntry]:
     """The goal text of each of these conversations by id, or the reason why there is none.
 
     Args:
         config_hash: Of the summaries; None for the other kinds.
+        shared: Text to leave out, unless the user of a conversation wrote nothing else; summaries have none of it.
     """
     if kind == "summary":
         return _summaries(conn, ids, config_hash)
-    return {key: _written(conn, key, kind) for key in ids}
+    return {key: _written(conn, key, kind, shared) for key in ids}
 
 
 def _summaries(
@@ -83,21 +90,31 @@ def _summaries(
     return found
 
 
-def _written(conn: sqlite3.Connection, conversation_id: int, kind: GoalText) -> GoalEntry:
+def _written(
+    conn: sqlite3.Connection, conversation_id: int, kind: GoalText, shared: SharedText
+) -> GoalEntry:
     """The first message of the user with any text, all of them, or the messages of both sides, as a model reads
-    them."""
-    parts: list[str] = []
-    wanted = False
-    for role, content in conn.execute(
+    them, without what is shared."""
+    whole: list[str] = []
+    own: list[str] = []
+    wanted = left = False
+    rows: Iterator[tuple[Role, str]] = conn.execute(
         "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
         (*message_ids(conversation_id), kind == "all"),
-    ):
-        if part := content.strip():
-            parts.append(part)
-            wanted = wanted or role == "user"
+    )
+    for role, content in rows:
+        if not (part := content.strip()):
+            continue
+        whole.append(part)
+        wanted = wanted or role == "user"
+        if rest := shared.without(role, part):
+            own.append(rest)
+            left = left or role == "user"
             if kind == "first-user":
                 break
     if not wanted:
         return GoalEntry(conversation_id, "", NOTHING_WRITTEN)
-    return GoalEntry(conversation_id, _JOINED.join(parts))
+    if not left:
+        own = whole[:1] if kind == "first-user" else whole
+    return GoalEntry(conversation_id, _JOINED.join(own))

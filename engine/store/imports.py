@@ -12,10 +12,9 @@ from typing import Any
 from engine.conversation import Message, content_hash, count_turns
 from engine.records.conversations import LeakRow, QuarantineRow
 from engine.records.imports import Parsed, Rejected
-from engine.store import cjk_index
+from engine.shared_text import SharedText
+from engine.store import cjk_index, shared_text
 from engine.store.sql import MESSAGE_BITS, chunks, placeholders, to_json
-
-OPENING_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Parsed]) -> 
     hashes = [content_hash(record.conversation.messages) for record in records]
     known = _known(conn, hashes)
     next_id = _next(conn, "conversation")
-    batch = _Batch()
+    batch = _Batch(shared_text.stored(conn))
     twins: list[tuple[int, Parsed]] = []
     for record, digest in zip(records, hashes, strict=True):
         twin = known.get(digest)
@@ -78,7 +77,8 @@ def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Parsed]) -> 
 class _Batch:
     """The rows of new conversations, collected so that each table is written with one statement."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: SharedText) -> None:
+        self._shared = shared
         self.conversations: list[tuple[Any, ...]] = []
         self.originals: list[tuple[Any, ...]] = []
         self.messages: list[tuple[Any, ...]] = []
@@ -118,7 +118,7 @@ class _Batch:
                 source_id,
                 conversation.external_id,
                 digest,
-                _opening(messages),
+                shared_text.opening(((one.role, one.content) for one in messages), self._shared),
                 len(messages),
                 count_turns(messages),
                 chars,
@@ -299,10 +299,3 @@ def _calls(message: Message) -> str:
         ensure_ascii=False,
         separators=(",", ":"),
     )
-
-
-def _opening(messages: Sequence[Message]) -> str:
-    for message in messages:
-        if message.role == "user":
-            return message.content[:OPENING_CHARS]
-    return messages[0].content[:OPENING_CHARS] if messages else ""

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from engine.errors import UsageError
 from engine.goals.embedders.vectors import Vectors
 from engine.records.goals import GoalText
-from engine.store import clusterings, goals, vectors
+from engine.shared_text import SharedText
+from engine.store import clusterings, goals, shared_text, vectors
 from engine.store.clusterings import StoredClustering
 
 Ids = npt.NDArray[np.int64]
@@ -35,15 +36,26 @@ class TextSource:
         user only."""
         return replace(self, kind="all-user") if self.kind == "all" else self
 
-    def read(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[goals.GoalEntry]:
-        """The text of each conversation, or the reason why there is none, in the order of the ids."""
-        found = goals.texts(conn, ids, self.kind, self.goal_config)
+    def read(
+        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
+    ) -> list[goals.GoalEntry]:
+        """The text of each conversation, or the reason why there is none, in the order of the ids.
+
+        Args:
+            left_out: Shared text that is left out; None is the project's.
+        """
+        if left_out is None:
+            left_out = shared_text.stored(conn)
+        found = goals.texts(conn, ids, self.kind, self.goal_config, left_out)
         return [found[int(key)] for key in ids]
 
-    def each(self, conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[goals.GoalEntry]:
+    def each(
+        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
+    ) -> Iterator[goals.GoalEntry]:
         """Yields the same entries with at most `TEXTS_AT_ONCE` texts in memory."""
         for start in range(0, len(ids), TEXTS_AT_ONCE):
-            yield from self.read(conn, [int(key) for key in ids[start : start + TEXTS_AT_ONCE]])
+            some = [int(key) for key in ids[start : start + TEXTS_AT_ONCE]]
+            yield from self.read(conn, some, left_out)
 
 
 class LazyTexts(Sequence[str]):

@@ -17,7 +17,7 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.errors import Cancelled, FormatError
-from engine.filters import ListQuery
+from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.records.imports import Detection, Parsed, Rejected
 from engine.stages import importing
@@ -305,3 +305,76 @@ def test_format_errors_are_ours(project: Project, tmp_path: Path) -> None:
     stage = ImportStage(project, [str(tmp_path / "a.jsonl")], format="nonsense")
     with pytest.raises(FormatError, match="nonsense"):
         list(stage.run(1))
+
+
+class TestSharedText:
+    PROMPT = (
+        "You are an agent that works for a shop. Every round I will give you an observation, and you"
+        " have to respond with one action. Do not ask, and do not explain what you do or why."
+    )
+
+    def _lines(self, numbers: range) -> str:
+        return "".join(
+            line(f"a{n}", f"{self.PROMPT}\nBuy {n} blue lamps", f"Bought {n}.") for n in numbers
+        )
+
+    def _openings(self, project: Project) -> list[str]:
+        with project.reading() as conn:
+            return [one.opening for one in conversations.rows(conn, conversations.ids(conn, ListQuery()))]  # fmt: skip
+
+    def test_openings_go_without_it(self, project: Project, tmp_path: Path) -> None:
+        """Openings begin with what a conversation says itself, whenever it came; messages and search stay whole."""
+        path = tmp_path / "a.jsonl"
+        path.write_text(self._lines(range(4)))
+        execute(project, path)
+        assert all(text.startswith("You are") for text in self._openings(project))
+        path.write_text(self._lines(range(9)))
+        stage, _ = execute(project, path)
+        assert "1 text that many share left out of lists and goals" in stage.summary()
+        assert sorted(self._openings(project)) == [f"Buy {n} blue lamps" for n in range(9)]
+        path.write_text(self._lines(range(11)))
+        execute(project, path)
+        assert sorted(self._openings(project))[2] == "Buy 10 blue lamps"
+        with project.reading() as conn:
+            assert conversations.messages(conn, 1)[0].content == f"{self.PROMPT}\nBuy 0 blue lamps"
+            assert len(conversations.ids(conn, ListQuery(parse_filter('"observation, and"')))) == 11
+
+    def test_it_is_let_go(self, project: Project, tmp_path: Path) -> None:
+        """Where later conversations leave it to few, openings are whole again."""
+        path = tmp_path / "a.jsonl"
+        path.write_text(self._lines(range(5)))
+        execute(project, path)
+        assert self._openings(project)[0] == "Buy 0 blue lamps"
+        path.write_text(
+            "".join(line(f"b{n}", f"What is {n} times {n}?", str(n)) for n in range(60))
+        )
+        execute(project, path)
+        assert self._openings(project)[0].startswith(self.PROMPT[:20])
+
+    def test_wholly_shared(self, project: Project, tmp_path: Path) -> None:
+        """The opening is the first message that says more; if none does, it is the first of the user."""
+        path = tmp_path / "a.jsonl"
+        lines = [line(f"a{n}", self.PROMPT, "OK.", f"Buy {n}") for n in range(6)]
+        path.write_text("".join([*lines, line("b", self.PROMPT, "OK.")]))
+        execute(project, path)
+        found = self._openings(project)
+        assert found == [*(f"Buy {n}" for n in range(6)), self.PROMPT]
+
+    def test_killed_between(self, project: Project, tmp_path: Path) -> None:
+        """An import that is cancelled while openings are taken anew is made up for by the next."""
+        path = tmp_path / "a.jsonl"
+        path.write_text(self._lines(range(9)))
+        stage = ImportStage(project, [str(path)])
+        run_id = project.write(lambda conn: runs.create(
+            conn, stage="import", config_hash="c", params={}, fingerprints={}, code_version="test"
+        ))  # fmt: skip
+        steps = stage.run(run_id)
+        while "many share" not in next(steps).note:
+            pass
+        stage.interrupt()
+        with pytest.raises(Cancelled):
+            list(steps)
+        assert self._openings(project)[0].startswith("You are")
+        stage, _ = execute(project, path)
+        assert stage.new == 0
+        assert sorted(self._openings(project)) == [f"Buy {n} blue lamps" for n in range(9)]
