@@ -143,11 +143,16 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
     room = max(0, width - hint.cell_length - 2)
     narrow = width < 100
     bar = ""
-    if job.total and not narrow:
-        bar = number_format.bar(job.done / job.total, 24 if width >= 110 else 8) + " "
+    share = job.share
+    if share is None and job.total:
+        share = job.done / job.total
+    if share is not None and not narrow:
+        bar = number_format.bar(share, 24 if width >= 110 else 8) + " "
     done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
     unit = "" if narrow and job.note else one_line(job.unit)
     facts = [f"{done} {unit}".rstrip()]
+    if job.share is not None:  # moves inside a batch, where the count stands still
+        facts.insert(0, f"{job.share:.0%}")
     if job.eta_seconds is not None:
         facts.insert(0, f"{number_format.duration(job.eta_seconds)} left")
     title, _, model = one_line(job.title).partition(" with ")

@@ -56,6 +56,21 @@ class TestProgress:
                 assert "Scoring completeness" in line
                 assert "1,234,567 tokens read" in line
 
+    async def test_it_moves_inside_a_long_batch(self) -> None:
+        """While the count of conversations stands still, share, bar and time left follow the tokens that are read."""
+        support = project()
+        for size, bars in (((80, 24), 0), ((120, 36), 12)):
+            async with opened(support, size=size) as pilot:
+                for share in (0.02, 0.5):
+                    note = f"{round(share * 90_000):,} tokens read"
+                    job = replace(PROGRESS, done=0, total=4, rate=None, note=note, share=share)
+                    support.emit(job)
+                    await settle(pilot)
+                    line = lines(pilot)[-1]
+                    assert f"3 min left · {share:.0%} · 0 of 4" in line
+                    assert note in line
+                assert line.count("▇") == bars
+
     async def test_progress_from_another_thread(self) -> None:
         """Events may come from any thread."""
         support = project()

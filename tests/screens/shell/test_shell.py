@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.command import CommandPalette
 from textual.pilot import Pilot
+from textual.widgets._footer import FooterKey
 
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, JobProgress
@@ -24,7 +25,7 @@ from screens.shell.themes import (
     HIGH_CONTRAST,
     LIGHT,
 )
-from screens.shell.workbench_screen import MODES, SHORT_TITLES, TABS, TitleLine
+from screens.shell.workbench_screen import MODES, SHORT_TITLES, TABS, TIGHT_TITLES, TitleLine
 from screens.triage.screen import TriageScreen
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.row_table import RowTable
@@ -251,10 +252,14 @@ class TestTitleAndJobs:
             for name, mode, title in MODES:
                 await press(pilot, mode)
                 line = lines(pilot)[0]
-                assert f"{mode} {SHORT_TITLES.get(name, title) if width == 80 else title}" in line
-                assert all(f" {key} " in f" {line}" for _, key, _ in TABS)
-                if width == 80 and name not in ("triage", "desk"):  # which show their place there
-                    assert all(f"{key} {SHORT_TITLES.get(n, t)} " in line for n, key, t in TABS)
+                # the whole, a short or a tight title, or where a text stands beside them the key
+                names = {title, SHORT_TITLES.get(name, title), TIGHT_TITLES.get(name, title)}
+                assert any(f"{mode} {one} " in line or f"{mode}{one} " in line for one in names)
+                if width == 80:
+                    tight = all(f"{key}{TIGHT_TITLES.get(n, t)} " in line for n, key, t in TABS)
+                    short = all(f"{key} {SHORT_TITLES.get(n, t)} " in line for n, key, t in TABS)
+                    assert tight if name in ("triage", "desk") else short  # which show their place
+                assert all(f" {key}" in f" {line}" for _, key, _ in TABS)
                 assert len(line) == width
 
     async def test_click_cancels_the_job(self) -> None:
@@ -325,3 +330,33 @@ async def test_escape_leaves_the_innermost() -> None:
             assert not isinstance(pilot.app.screen, ConversationsScreen), key
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, ConversationsScreen), key
+
+
+class TestFooter:
+    @pytest.mark.parametrize("width", [80, 100, 120, 200])
+    async def test_no_key_is_cut(self, width: int) -> None:
+        """On every screen each key of the footer stands there whole, and help is the last of them."""
+        async with opened(project(), size=(width, 24), mode="1") as pilot:
+            for _, key, _ in MODES:
+                await press(pilot, key)
+                line = lines(pilot)[-2].rstrip()
+                assert line.endswith("? Help")
+                shown = [*pilot.app.screen.query(FooterKey)]
+                whole = [f"{one.key_display} {one.description}" for one in shown]
+                assert line.split() == " ".join(whole).split()
+
+    async def test_more_room_shows_more_keys(self) -> None:
+        """Triage shows verdicts at 80 columns, orders and calibration too at 120, also after resizing."""
+        async with opened(project(), size=(80, 24), mode="3") as pilot:
+            assert "o Open ? Help" in text(pilot)
+            await pilot.resize_terminal(120, 36)
+            await until(pilot, lambda: "b Blind K Calibration ? Help" in text(pilot))
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: "o Open ? Help" in text(pilot))
+
+    async def test_tabs_keep_names_beside_a_text(self) -> None:
+        """At 80 columns the tabs have names also where the screen has a text of its own beside them."""
+        async with opened(project(), size=(80, 24), mode="3") as pilot:
+            first = lines(pilot)[0]
+            assert "1Over 2List 3Triage 4Tree 5Goal 6Desk 7Train 8Mod 9Sim VVal" in first
+            assert "1 of " in first
