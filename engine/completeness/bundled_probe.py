@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness import probe
-from engine.completeness.probe import Bools, Calibration, Floats, Ints, States
+from engine.completeness.probe import Calibration, Floats, States
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.catalog import RunnableModel
 from engine.model.gguf_file import read_gguf
@@ -42,28 +41,11 @@ class BundledProbe:
     base_fingerprint: str
 
     @classmethod
-    def fit(cls, states: States, end: Bools, group: Ints, base_fingerprint: str) -> BundledProbe:
-        """Fits to boundaries as `probe.cross_fit` takes them; the calibration is made out of fold."""
-        weights, intercept = probe.fit_line(states, end, group)
-        return cls(weights, intercept, len(np.unique(group)), base_fingerprint)
-
-    @classmethod
-    def load(cls, file: Path = FILE) -> BundledProbe:
-        """Reads the file that comes with the program, or another one."""
-        kept = json.loads(file.read_text("utf-8"))
+    def load(cls) -> BundledProbe:
+        """Reads the file that comes with the program."""
+        kept = json.loads(FILE.read_text("utf-8"))
         weights = np.frombuffer(base64.b64decode(kept.pop("weights")), dtype="<f4")
         return cls(weights=weights, **kept)
-
-    def save(self, file: Path) -> None:
-        """Writes a file that `load` reads."""
-        weights = base64.b64encode(self.weights.astype("<f4").tobytes()).decode()
-        kept = {
-            "base_fingerprint": self.base_fingerprint,
-            "conversations": self.conversations,
-            "intercept": self.intercept,
-            "weights": weights,
-        }
-        file.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
     def p(self, states: States) -> Floats:
         """Probability of an end at each boundary, at even odds; shape (boundaries,)."""

@@ -109,24 +109,6 @@ def cross_fit(
     return CrossFit(calibration.p(mean), p.std(axis=0), calibration.broken)
 
 
-def fit_line(states: States, end: Bools, group: Ints) -> tuple[States, float]:
-    """Fits one probe to all boundaries, for other conversations than these; the arguments are those of `cross_fit`.
-
-    Returns:
-        Weights of shape (dimensions,) and an intercept; their log-odds are calibrated on held-out groups.
-    """
-    with threadpool_limits(limits=1):
-        weight = even_weights(end, group)
-        random = np.random.default_rng(SEED)
-        strength, held_out = _strength(states, end, group, weight, random, STRENGTHS)
-        line = Calibration.line(held_out, end, weight)
-        # What the regression says at the origin and at each unit vector gives its weights on raw states.
-        units = np.vstack([np.zeros(states.shape[1]), np.eye(states.shape[1])]).astype(np.float32)
-        values = _fitted(states, end, weight, strength, units)
-    weights = line.slope * (values[1:] - values[0])
-    return weights.astype(np.float32), line.slope * float(values[0]) + line.intercept
-
-
 def _one_repeat(
     states: States,
     end: Bools,
@@ -150,7 +132,7 @@ def _one_repeat(
         strength, held_out = _strength(*known, group[train], weight, random, strengths)
         line = Calibration.line(held_out, end[train], weight)
         true = np.where(end[train], np.maximum(line.p_true(held_out), LEAST_WEIGHT), 1)
-        values[fold == number] = _fitted(*known, weight * true, strength, states[fold == number])
+        values[fold == number] = log_odds(*known, weight * true, strength, states[fold == number])
         on_fold()
     return values
 
@@ -189,7 +171,7 @@ def _strength(
         for number in range(INNER_FOLDS):
             kept, held = fold != number, fold == number
             if len(np.unique(end[kept])) == 2:
-                values[held] = _fitted(
+                values[held] = log_odds(
                     states[kept], end[kept], weight[kept], strength, states[held]
                 )
         loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
@@ -198,8 +180,18 @@ def _strength(
     return strength, values
 
 
-def _fitted(states: States, end: Bools, weight: Floats, strength: float, wanted: States) -> Floats:
-    """Log-odds of an end at `wanted`, by a regression on the other states with both classes of equal weight."""
+def log_odds(states: States, end: Bools, weight: Floats, strength: float, wanted: States) -> Floats:
+    """Log-odds of an end at `wanted`, by a regression on the other states with both classes of equal weight.
+
+    Args:
+        states, end, weight: Of the boundaries to learn from, shapes (boundaries, dimensions), (boundaries,) and
+            (boundaries,).
+        strength: Inverse strength of the regularisation.
+        wanted: States to score, shape (others, dimensions).
+
+    Raises:
+        ValueError: There is only one label.
+    """
     # imported where it is used: it takes a second, and this module is imported at every start
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler

@@ -10,13 +10,80 @@ conversations of other projects, which were scored in mode `probe` with the same
 from __future__ import annotations
 
 import argparse
+import base64
+import json
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.completeness import probe
 from engine.completeness.bundled_probe import FILE, BundledProbe
+from engine.completeness.probe import Bools
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
+from engine.store import imports
+from engine.store.project import Project
 from tests.benchmarks.probe_tables import Data, matched_share, truncated
+
+Names = NDArray[np.str_]
+STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+
+
+def fit(data: Data, ended: Bools, domain: Names, known: str) -> BundledProbe:
+    """Fits to the sample conversations that did not break off, so that all ends are true ones.
+
+    The strength is the one with the least log loss on domains that the regression did not see, since the probe is for
+    conversations of other kinds; the calibration is made on the same held-out values.
+
+    Args:
+        ended: Whether each conversation ended, shape (conversations,).
+        domain: Domain of each conversation.
+        known: Fingerprint of the model.
+    """
+    keep, domains = np.repeat(ended, data.counts), np.repeat(domain, data.counts)
+    states, end = data.states[keep], data.end[keep]
+    group, kind = data.group[keep], domains[keep]
+    weight = probe.even_weights(end, group)
+    best = (np.inf, 0.0, np.empty(0))
+    for strength in STRENGTHS:
+        values = np.empty(len(end))
+        for one in np.unique(kind):
+            seen = kind != one
+            values[~seen] = probe.log_odds(
+                states[seen],
+                end[seen],
+                probe.even_weights(end[seen], group[seen]),
+                strength,
+                states[~seen],
+            )
+        loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
+        best = min(best, (loss, strength, values), key=lambda each: each[0])
+        print(f"strength {strength:g}: log loss on unseen domains {loss:.3f}", flush=True)
+    _, strength, held_out = best
+    line = probe.Calibration.line(held_out, end, weight)
+    # What the regression says at the origin and at each unit vector gives its weights on raw states.
+    size = states.shape[1]
+    units = np.vstack([np.zeros(size), np.eye(size)]).astype(np.float32)
+    values = probe.log_odds(states, end, weight, strength, units)
+    return BundledProbe(
+        (line.slope * (values[1:] - values[0])).astype(np.float32),
+        line.slope * float(values[0]) + line.intercept,
+        int(ended.sum()),
+        known,
+    )
+
+
+def save(made: BundledProbe) -> None:
+    """Writes the file that comes with the program."""
+    kept = {
+        "base_fingerprint": made.base_fingerprint,
+        "conversations": made.conversations,
+        "intercept": made.intercept,
+        "weights": base64.b64encode(made.weights.astype("<f4").tobytes()).decode(),
+    }
+    FILE.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
@@ -30,7 +97,15 @@ def main() -> None:
     if known is None:
         raise SystemExit("The built-in model has no fingerprint.")
     samples = Data.of(arguments.samples)
-    made = BundledProbe.fit(samples.states, samples.end, samples.group, known)
+    with Project.open(arguments.samples, read_only=True) as project, project.reading() as conn:
+        truth = dict(imports.truths(conn))
+    known_truth = [truth[key] for key in samples.ids]
+    made = fit(
+        samples,
+        np.array([one["outcome"] != "broken_off" for one in known_truth]),
+        np.array([one["domain"] for one in known_truth]),
+        known,
+    )
     print("| project | AUROC | F1 at .5 | same place |\n|---|---|---|---|")
     for path in arguments.test:
         data = Data.of(path)
@@ -38,7 +113,7 @@ def main() -> None:
         area, f1 = truncated(p, data)
         print(f"| {path.stem} | {area:.3f} | {f1:.3f} | {matched_share(p, data):.3f} |", flush=True)
     if arguments.save:
-        made.save(FILE)
+        save(made)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ class Data:
         place: Number of the boundary, log of the characters so far and of the last step, of each boundary.
         counts: Boundaries of each conversation.
         near: The group of nearly equal conversations of each conversation.
+        ids: Id of each conversation.
     """
 
     states: States
@@ -45,6 +46,7 @@ class Data:
     place: States
     counts: list[int]
     near: Ints
+    ids: list[int]
 
     @classmethod
     def of(cls, file: Path) -> Data:
@@ -69,6 +71,7 @@ class Data:
             np.array(place, dtype=np.float32),
             counts,
             near_duplicates.groups([near_duplicates.shingles(text) for text in texts]),
+            [entry.conversation_id for entry in found],
         )
 
 
