@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from engine.completeness import bundled_probe
 from engine.completeness.block import Question
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
@@ -103,8 +104,8 @@ class ScoringRuns:
     def mode_for(self, request: ScoringRequest) -> Mode:
         """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
 
-        That is `probe` on a local model from `LEAST_FOR_PROBE` conversations; with fewer, `tuned` where there is an
-        adapter, otherwise `base`.
+        That is `probe` on a local model from `LEAST_FOR_PROBE` conversations, and with fewer on the built-in model;
+        otherwise `tuned` where there is an adapter, otherwise `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -114,7 +115,8 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if model.model.endpoints:
             return "base"
-        if self._enough_for_probe(request):
+        bare = setup.models.resolve(replace(request, mode="probe").model_request)
+        if bundled_probe.of_model(bare.model) is not None or self._enough_for_probe(request):
             return "probe"
         return "tuned" if model.model.adapter is not None else "base"
 
