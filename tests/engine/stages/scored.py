@@ -26,7 +26,7 @@ from engine.stages.selection import ALL, Selection
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 
-RULES = "You are the assistant of a library. Be brief, lend no maps, ask for the card number. " * 14
+RULES = "You are the assistant of a library. Be brief, lend no maps, ask for the card number. " * 5
 ONLY_USER = "talk-06"
 WEIGHTS = "TESTED_WEIGHTS"
 """Variable of the environment with the path of the weights, for the programs that tests start too."""
