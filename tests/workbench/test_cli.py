@@ -170,13 +170,13 @@ class TestMainJob:
             assert line["state"] in ("complete", "incomplete", "borderline")
             assert line["curve"][-1]["p_end"] == line["p_end"]
             assert 0 <= line["p_end_normalised"] <= 1
-            # so few that a probe cannot be fitted
-            assert (line["mode"], line["model"]) == ("tuned", "smollm2-135m (q8_0)")
+            # so few that a probe of their own cannot be fitted
+            assert (line["mode"], line["model"]) == ("probe", "smollm2-135m (q8_0)")
         assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
         assert "assistant" in lines[-1]["reason"]
 
         again = workbench("run", "complete", project, "--no-tune", "--json")
-        assert b"scored before" in again.stderr
+        assert b"7 were read before" in again.stderr
         assert workbench("export", project, "scores").stdout == exported.stdout
 
     @pytest.mark.usefixtures("tuned")
@@ -230,7 +230,7 @@ class TestMainJob:
             preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         assert child.stderr is not None
-        while b"Scoring" not in child.stderr.readline():
+        while b"Reading" not in child.stderr.readline():
             assert child.poll() is None
         os.kill(child.pid, signal.SIGINT)
         child.communicate(timeout=60)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.completeness import bundled_probe
 from engine.completeness.block import Question
+from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
 from engine.records.scores import LEAST_FOR_PROBE, Mode
@@ -104,8 +105,8 @@ class ScoringRuns:
     def mode_for(self, request: ScoringRequest) -> Mode:
         """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
 
-        That is `probe` on a local model from `LEAST_FOR_PROBE` conversations, and with fewer on the built-in model;
-        otherwise `tuned` where there is an adapter, otherwise `base`.
+        That is `probe` on a local model from `LEAST_FOR_PROBE` conversations. With fewer it is `tuned` where somebody
+        trained or added an adapter, `probe` on the built-in model, otherwise `tuned` or `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -115,10 +116,15 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if model.model.endpoints:
             return "base"
-        bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.of_model(bare.model) is not None or self._enough_for_probe(request):
+        if self._enough_for_probe(request):
             return "probe"
-        return "tuned" if model.model.adapter is not None else "base"
+        adapter = model.model.adapter
+        if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
+            return "tuned"
+        bare = setup.models.resolve(replace(request, mode="probe").model_request)
+        if bundled_probe.of_model(bare.model) is not None:
+            return "probe"
+        return "tuned" if adapter is not None else "base"
 
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
         """Whether enough of the first conversations could end in two places; copies are not noticed."""
