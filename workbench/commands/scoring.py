@@ -10,7 +10,7 @@ from typing import get_args
 from engine.errors import UsageError
 from engine.number_format import duration
 from engine.records.runs import Estimate
-from engine.records.scores import LEAST_FOR_PROBE, Mode
+from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.sets import in_force
 from engine.services.training import adapter_in_use
@@ -54,8 +54,7 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         choices=get_args(Mode),
-        help="default: probe; tuned or base with endpoints, or with fewer than"
-        f" {LEAST_FOR_PROBE} conversations on another model than the built-in one",
+        help="default: probe where it is possible, else tuned with an adapter, else base",
     )
     parser.add_argument(
         "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
