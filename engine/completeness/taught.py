@@ -36,10 +36,13 @@ PLACE_WEIGHT = 3.0
 """Weight of each of the three figures of a place, against one of each of the hundreds of a state."""
 
 SCORE_WEIGHT = 10.0
-"""Weight of the completeness score in the order before any mark."""
+"""Weight of the completeness score in the choice of the first conversations."""
 
-PICKED = 200
-"""Conversations that `instructive` chooses one by one; more than a person marks before the next fit."""
+START = 10
+"""Conversations that are chosen for being typical, before uncertainty counts."""
+
+BATCH = 5
+"""New marks after which a probe is fitted anew."""
 
 POOL = 4_000
 """Conversations that `instructive` chooses from at most."""
@@ -135,47 +138,52 @@ def instructive(
 ) -> Ints:
     """The conversations without a mark, those first whose mark would teach most.
 
-    One after the other, the one is taken whose uncertainty times distance to what is marked or taken already is
-    largest, so that what is asked next is unsure and unlike what is known, and a batch is diverse. Without `p` only the
-    distance counts, with the completeness score as one of the dimensions.
+    The first `START` are typical of as many clusters of all conversations, the largest first, with the completeness
+    score as one of the dimensions. From then on it is the next `BATCH` that count, for then a fit is made anew: they
+    are typical of clusters of the less certain half, weighted by uncertainty, so that they are unsure and unlike each
+    other (Zhdanov 2019, "Diverse mini-batch active learning").
 
     Args:
         known: The `features` of all conversations.
         mark: As `teach` takes it.
         p: Probability of a positive mark; None before any.
-        score: Completeness scores, NaN where there is none; used where `p` is None.
+        score: Completeness scores, NaN where there is none; used for the first `START`.
 
     Returns:
-        Indices of all conversations without a mark; after the first `PICKED`, by falling uncertainty.
+        Indices of all conversations without a mark; after the chosen ones, the others by falling uncertainty, or
+        without `p` in a random order that is always the same.
     """
     free = np.flatnonzero(mark == 0)
-    if len(free) > POOL:
-        free = np.sort(np.random.default_rng(SEED).permutation(free)[:POOL])
-    unsure = np.ones(len(mark)) if p is None else 1 - np.abs(2 * p - 1) + 1e-6
-    space = known
-    if p is None and score is not None and np.isfinite(score).any():
-        filled = np.where(np.isfinite(score), score, np.nanmean(score))
-        more = SCORE_WEIGHT * _standardised(filled)[:, None]
-        space = np.hstack([known, more.astype(np.float32)])
-    pool = space[free]
-    near = np.full(len(free), np.inf)
-    for known_at in np.flatnonzero(mark):
-        near = np.minimum(near, _distance(pool, space[known_at]))
-    if not mark.any() and len(free):
-        # All lie at the same distance from nothing; one in the middle begins.
-        near = -_distance(pool, pool.mean(axis=0))
-    taken: list[int] = []
-    for _ in range(min(PICKED, len(free))):
-        value = unsure[free] * near if near.min() >= 0 else near
-        value[taken] = -np.inf
-        at = int(np.argmax(value))
-        distance = _distance(pool, pool[at])
-        near = np.minimum(near, distance) if near.min() >= 0 else distance
-        taken.append(at)
-    first = free[np.array(taken, dtype=np.int64)]
-    rest = np.setdiff1d(np.flatnonzero(mark == 0), first)
-    return np.concatenate([first, rest[np.argsort(-unsure[rest], kind="stable")]])
+    mixed = np.random.default_rng(SEED).permutation(len(mark))
+    if p is None or np.count_nonzero(mark) < START:
+        space = known
+        if score is not None and np.isfinite(score).any():
+            filled = np.where(np.isfinite(score), score, np.nanmean(score))
+            more = SCORE_WEIGHT * _standardised(filled)[:, None]
+            space = np.hstack([known, more.astype(np.float32)])
+        pool = mixed[:POOL]
+        chosen = pool[_typical(space[pool], START, np.ones(len(pool)))]
+        chosen = chosen[mark[chosen] == 0]
+        rest = mixed[np.isin(mixed, free)]
+    else:
+        unsure = 1 - np.abs(2 * p - 1) + 1e-6
+        rest = free[np.argsort(-unsure[free], kind="stable")]
+        pool = rest[: min(max(len(rest) // 2, 2 * BATCH), POOL)]
+        chosen = pool[_typical(known[pool], BATCH, unsure[pool])]
+    return np.concatenate([chosen, rest[~np.isin(rest, chosen)]])
 
 
-def _distance(pool: States, point: States) -> Floats:
-    return np.asarray(np.sqrt(((pool - point) ** 2).sum(axis=1)), dtype=np.float64)
+def _typical(space: States, count: int, weight: Floats) -> Ints:
+    """For each of so many clusters, the largest first, the row that is nearest to its centre."""
+    from sklearn.cluster import KMeans
+
+    count = min(count, len(np.unique(space, axis=0)))
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    with threadpool_limits(limits=1):
+        found = KMeans(count, n_init=2, random_state=SEED).fit(space, sample_weight=weight)
+    distance = ((space - found.cluster_centers_[found.labels_]) ** 2).sum(axis=1)
+    nearest = np.lexsort((distance, found.labels_))
+    names, first = np.unique(found.labels_[nearest], return_index=True)
+    order = np.argsort(-np.bincount(found.labels_, weights=weight)[names], kind="stable")
+    return np.asarray(nearest[first][order], dtype=np.int64)

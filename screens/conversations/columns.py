@@ -19,6 +19,7 @@ DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening",
 COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
     "p": "score",
+    "success": "probability of success, by your verdicts",
     "turns": "turns",
     "messages": "messages",
     "length": "length, in characters",
@@ -64,6 +65,7 @@ class ListColumns:
         return [
             Column("state", "", 1, _state_cell),
             Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
+            Column("success", "success", number_format.BAR_WIDTH + 4, _success_cell, keep=7),
             Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
             Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
             Column("length", "length", 8, _length_cell, right=True, keep=4),
@@ -115,6 +117,13 @@ def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> lis
 def _state_cell(row: ConversationRow) -> Sequence[Piece]:
     look = STATE_LOOKS[row.state]
     return [(look.glyph, look.tone_class)]
+
+
+def _success_cell(row: ConversationRow) -> Sequence[Piece]:
+    p = row.success
+    if p is None:
+        return [("–", "tone--muted")]
+    return [(number_format.bar(p), "tone--accent"), (" " + number_format.probability(p), "")]
 
 
 def _turns_cell(row: ConversationRow) -> Sequence[Piece]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.filters import TEXT, Filter, ListQuery, SortKey
-from engine.records.conversations import Counts
+from engine.records.conversations import ConversationRow, Counts
 from engine.records.scores import State
 from engine.services.services import ConversationStore
 
@@ -23,13 +24,14 @@ SORT_TITLES: dict[SortKey, str] = {
     "source": "source",
     "date": "date",
     "p": "score",
+    "success": "probability of success",
     "turns": "turns",
     "messages": "messages",
     "length": "length",
     "verdict": "your verdict",
     "tag": "your tag",
 }
-_JUDGING = ("state", "verdict", "p")
+_JUDGING = ("state", "verdict", "p", "success")
 """Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
 
 
@@ -48,11 +50,13 @@ class ListCounts:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The answer to one query: ids in order, and the counts that belong to them once they are known."""
+    """The answer to one query: ids in order, the first rows if they were read with them, and the counts that belong to
+    them once they are known."""
 
     query: ListQuery
     ids: array[int]
     counts: ListCounts | None = None
+    first: Sequence[ConversationRow] = ()
 
 
 def read_counts(conversations: ConversationStore, query: ListQuery) -> ListCounts:

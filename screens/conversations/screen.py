@@ -45,7 +45,7 @@ from screens.widgets.evidence import Evidence
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import words_pattern
 from screens.widgets.marks import Marks
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import PAGE, RowTable
 from screens.widgets.transcript import Transcript
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
@@ -117,6 +117,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self._fetch,
             lambda row: row.id,
             marked=self.marks,
+            stored=True,
             id="list",
         )
 
@@ -159,8 +160,18 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             arrived((ListQuery(), None, None))
 
         self.in_background(
-            lambda: (*saved.view(), saved.columns()), arrived, group="listing", failed=failed
+            lambda: (*saved.view(), saved.columns() or self._default_columns()),
+            arrived,
+            group="listing",
+            failed=failed,
         )
+
+    def _default_columns(self) -> Sequence[str]:
+        """With that of success once verdicts taught it."""
+        taught = self.services.teaching.success() is not None
+        return [
+            key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (taught and key == "success")
+        ]
 
     def _read(self, place: int | None = None) -> None:
         """Reads the list of the query, of another one than is shown the ids first; `place` moves the cursor."""
@@ -168,12 +179,15 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         other = self._listing is None or self._listing.query != query
         begun = time.monotonic()
         self._reading, self._again = True, False
+        if other:
+            self._columns.digits = None
 
         def counted(listing: Listing) -> Listing:
             return replace(listing, counts=read_counts(conversations, query))
 
         def read() -> Listing:
-            listing = Listing(query, conversations.ids(query))
+            ids = conversations.ids(query)
+            listing = Listing(query, ids, first=self._fetch(ids[:PAGE]) if other else ())
             return listing if other else counted(listing)
 
         def arrived(listing: Listing) -> None:
@@ -208,11 +222,12 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _show_listing(self, listing: Listing) -> None:
         query = listing.query
-        self._columns.digits = None
+        if not listing.first:
+            self._columns.digits = None
         if self._listing is None or self._listing.query.filter != query.filter:
             self._look_for()
         self.query_one(FilterLine).complain(None)
-        self.table.show(listing.ids, (query.sort, query.descending))
+        self.table.show(listing.ids, (query.sort, query.descending), listing.first)
         self._show_counts(listing)
 
     def _show_counts(self, listing: Listing) -> None:

@@ -13,6 +13,7 @@ from engine.records.calibration import (
     Share,
 )
 from engine.records.interval import Interval
+from engine.records.taught import LEAST_OF_EACH, Taught, TaughtChange
 from engine.records.triage import Verdict
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
@@ -125,6 +126,46 @@ def rate_content(rate: CompletionRate) -> Content:
     if rate.apparent is not None:
         parts.append((f"\n{rate.apparent:.0%} score above", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def success_content(found: Taught | None, newest: Taught, change: TaughtChange | None) -> Content:
+    """Whether the verdicts tell what succeeded, and what newer ones would change.
+
+    Args:
+        found: The probe in force; None before there are verdicts enough.
+        newest: The newest probe.
+    """
+    if found is None or found.test is None:
+        test = newest.test
+        have = (0, 0) if test is None else (test.positive, test.negative)
+        return Content.assemble(
+            ("verdicts teach it from about ", "$tone-muted"),
+            f"{LEAST_OF_EACH} of each kind",
+            (f", there are {have[0]} and {have[1]}", "$tone-muted"),
+        )
+    test = found.test
+    area = test.auroc
+    parts: list[Piece] = [
+        (number_format.figure(area.value), "bold $tone-bright"),
+        f" AUROC ({number_format.figure_range(area.low, area.high)})",
+        (f" on {test.positive + test.negative:,} verdicts it did not see\n", "$tone-muted"),
+    ]
+    if test.rate.corrected is not None:
+        parts.append((format_estimate(test.rate.corrected), "bold $tone-bright"))
+        parts.append((" succeeded, errors taken out", "$tone-muted"))
+    else:
+        parts.append((one_line(test.rate.why) or "the rate is unknown", "$tone-borderline"))
+    then = None if change is None else change.then.test
+    if change is not None and then is not None:
+        parts += [
+            ("\nnewer verdicts: ", "$tone-muted"),
+            (f"{change.up:,} more succeed, {change.down:,} fewer", "$tone-borderline"),
+            f", AUROC {number_format.figure(then.auroc.value)}",
+        ]
+        if then.rate.corrected is not None:
+            parts.append(f", rate {format_estimate(then.rate.corrected)}")
+        parts += [("   s", "bold $tone-accent"), (" takes it over", "$tone-muted")]
     return Content.assemble(*parts)
 
 

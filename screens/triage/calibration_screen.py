@@ -33,6 +33,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
         Binding(
             "a", "take_over", "Take over", tooltip="Use the threshold that your verdicts propose"
         ),
+        Binding(
+            "s",
+            "take_success",
+            "Success",
+            tooltip="Use the newest probabilities of success that your verdicts taught",
+        ),
         Binding("p", "pin", "Pin", tooltip="Pin the threshold, or free it"),
         Binding("escape,q,K", "close", "Back"),
         Binding("up,k", "page('up')", "Line up", show=False),
@@ -53,6 +59,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                         ("verdicts", "Your verdicts on what is scored"),
                         ("threshold", "Threshold"),
                         ("rate", "Completion rate"),
+                        ("success", "Did it succeed? By your verdicts"),
                     ):
                         section = Static(id=name, classes="section")
                         section.border_title = title
@@ -73,10 +80,24 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Computes everything again."""
-        self.in_background(self.services.calibration.report, self._show, group="report")
+        teaching, calibration = self.services.teaching, self.services.calibration
 
-    def _show(self, report: CalibrationReport) -> None:
+        def read() -> tuple[CalibrationReport, Content | None]:
+            newest = teaching.newest()
+            if newest is None:
+                return calibration.report(), None
+            success = words.success_content(teaching.success(), newest, teaching.change())
+            return calibration.report(), success
+
+        self.in_background(read, self._show, group="report")
+
+    def _show(self, found: tuple[CalibrationReport, Content | None]) -> None:
+        report, success = found
         self._report = report
+        section = self.query_one("#success", Static)
+        section.display = success is not None
+        if success is not None:
+            section.update(success)
         self.query_one(TitleLine).say(Content.styled("Calibration", "bold"))
         empty = report.verdicts == 0
         self.set_class(empty, "-empty")
@@ -139,6 +160,28 @@ class CalibrationScreen(WorkbenchScreen[None]):
             self.notify(message, severity="warning", markup=False)
             return
         self._change(lambda: self.services.calibration.use(proposal.rule))
+
+    def action_take_success(self) -> None:
+        """Uses the newest probabilities of success, or says that nothing waits."""
+        if not self.may_write():
+            return
+        teaching = self.services.teaching
+
+        def work() -> bool:
+            waits = teaching.change() is not None
+            if waits:
+                teaching.take_over()
+            return waits
+
+        def done(taken: bool) -> None:
+            if taken:
+                self.notify("The newest probabilities of success are in force.", markup=False)
+                self.refresh_data()
+            else:
+                message = "No newer verdicts wait to be taken over about success."
+                self.notify(message, severity="warning", markup=False)
+
+        write_in_order(self, work, done, self.show_error)
 
     def _pin(self, threshold: float | None) -> None:
         self._change(lambda: self.services.calibration.pin(threshold))

@@ -10,6 +10,7 @@ from textual.content import Content
 from engine import number_format
 from engine.records.calibration import Agreement
 from engine.records.conversations import ConversationRow
+from engine.records.taught import Taught, TaughtChange
 from engine.records.triage import QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
@@ -18,6 +19,7 @@ from screens.widgets.states import VERDICT_LOOKS
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "the model knows least there"),
     "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
+    "teaching": ("what teaches most first", "few verdicts that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
     "sample": ("calibration sample", "spread over all scores, for figures of all"),
@@ -35,11 +37,15 @@ class TriageStatus:
     Attributes:
         model: Agreement of the verdicts with the states that the decision rule gives.
         itself: Agreement of first verdicts with those of blind repeats.
+        success: The probe of success in force; None before there are verdicts enough.
+        change: What newer verdicts would change about it; None if nothing waits.
     """
 
     tally: Mapping[Verdict, int]
     model: Agreement
     itself: Agreement
+    success: Taught | None = None
+    change: TaughtChange | None = None
 
     @property
     def given(self) -> int:
@@ -95,6 +101,13 @@ def status_line(
         parts.append((f" · model agrees {format_agreement(status.model)}", ""))
     if status.itself.n:
         parts.append((f" · you with yourself {format_agreement(status.itself)}", ""))
+    if status.success is not None and status.success.test is not None:
+        parts.append(
+            (f" · success told {number_format.figure(status.success.test.auroc.value)}", "")
+        )
+    if status.change is not None:
+        turned = status.change.up + status.change.down
+        parts.append((f" · {turned:,} would change (K)", "$tone-accent"))
     if narrowed_to:
         parts.append((f" · ▽ {one_line(narrowed_to)}", "bold $tone-accent"))
     return Content.assemble(*parts)

@@ -25,6 +25,8 @@ def load_queue(
 ) -> LoadedQueue:
     """Reads the queue in an order, of what a filter matches, and where `only` is given, of these conversations; in the
     order `list` also of what the list's filter matches."""
+    if order == "teaching":
+        services.teaching.prepare()
     query = ListQuery(wanted)
     if order == "list":
         listed = services.saved.view()[0]
@@ -35,6 +37,9 @@ def load_queue(
 
 
 def load_status(services: Services) -> TriageStatus:
-    """Counts the verdicts and compares them with the model and with those given again blind."""
+    """Counts the verdicts and compares them with the model, with those given again blind, and with their probe."""
     model, itself = services.calibration.agreements()
-    return TriageStatus(services.triage.tally(), model, itself)
+    teaching = services.teaching
+    return TriageStatus(
+        services.triage.tally(), model, itself, teaching.success(), teaching.change()
+    )

@@ -76,6 +76,11 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((f"  threshold {threshold}", "$tone-muted"))
         if words := curve_data(facts).words:
             parts.append(f"\n{words}")
+    if facts.row.success is not None:
+        success = facts.row.success
+        parts.append((f"\n{number_format.bar(success)} ", "$tone-accent"))
+        parts.append((number_format.probability(success), "bold $tone-accent"))
+        parts.append(("  likely to have succeeded, by your verdicts", "$tone-muted"))
     if facts.row.reason:
         parts.append((f"\n{one_line(facts.row.reason)}", "$tone-muted"))
     if facts.score is None:

@@ -81,6 +81,7 @@ class TestList:
             "state": "unscored",
             "p_end": None,
             "p_end_normalised": None,
+            "success": None,
             "reason": None,
             "turns": 1,
             "messages": 1,

@@ -73,16 +73,20 @@ def _batches(
 
 
 def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
-    first = [[cell(row) for _, _, cell in COLUMNS] for row in next(batches, [])]
-    titles = [title for title, _, _ in COLUMNS]
+    begin = next(batches, [])
+    # Nothing was taught in most projects; a column of dashes says less than none.
+    taught = any(row.success is not None for row in begin)
+    columns = [column for column in COLUMNS if taught or column[0] != "success"]
+    first = [[cell(row) for _, _, cell in columns] for row in begin]
+    titles = [title for title, _, _ in columns]
     widths = [max(map(cell_len, column)) for column in zip(titles, *first, strict=True)]
-    rest = ([cell(row) for _, _, cell in COLUMNS] for row in chain.from_iterable(batches))
+    rest = ([cell(row) for _, _, cell in columns] for row in chain.from_iterable(batches))
     for cells in chain([titles], first, rest):
         padded = (
             " " * (width - cell_len(text)) + text
             if right
             else text + " " * (width - cell_len(text))
-            for text, width, (_, right, _) in zip(cells, widths, COLUMNS, strict=True)
+            for text, width, (_, right, _) in zip(cells, widths, columns, strict=True)
         )
         print("  ".join(padded).rstrip())
 

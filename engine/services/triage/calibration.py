@@ -31,7 +31,7 @@ from engine.validate.statistics.ranking import auroc
 WIDEST = 0.5
 """Widest interval of the corrected completion rate with which a threshold is proposed."""
 
-FIELDS_BY_SCORE = ("state", "p", "verdict")
+FIELDS_BY_SCORE = ("state", "p", "success", "verdict")
 """Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
 CHOSEN_BY_SCORE = "the filter goes by the score"
 

@@ -26,9 +26,6 @@ from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.validate.statistics.ranking import auroc
 
-EVERY = 5
-"""Number of new marks after which a probe is fitted anew."""
-
 LEAST_FOR_TAG = 5
 """Conversations with a tag from which on it is taught without being asked to."""
 
@@ -66,6 +63,11 @@ class TeachingService:
     def success(self) -> Taught | None:
         """Quick. The probe of success in force; None where there is none, or too few verdicts for figures."""
         return self._get(SUCCESS)
+
+    def newest(self) -> Taught | None:
+        """Quick. The newest probe of success, in force or not, with however few verdicts; None before any."""
+        with self._project.reading() as conn:
+            return store.newest(conn, SUCCESS)
 
     def tag(self, name: str) -> Taught | None:
         """Quick. The probe of a tag; None before it was taught."""
@@ -267,7 +269,7 @@ class TeachingService:
 
 def _is_due(newest: Taught | None, marks: int) -> bool:
     """Whether marks enough are new since the newest fit; the first marks of all are."""
-    return abs(marks - (0 if newest is None else newest.marks)) >= EVERY
+    return abs(marks - (0 if newest is None else newest.marks)) >= taught.BATCH
 
 
 def _test(p: Floats, mark: Ints, threshold: float) -> TaughtTest:

@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
@@ -19,8 +20,10 @@ from hypothesis import strategies as st
 from engine.conversation import count_turns
 from engine.filters import ANY, NONE, Filter, ListQuery, SortKey, Term, parse_filter
 from engine.records.scores import DecisionRule, Histogram, State
+from engine.records.taught import SUCCESS, Taught
 from engine.records.triage import Verdict
 from engine.store import settings as stored
+from engine.store import taught
 from engine.store.conversations import ConversationStore
 from engine.store.idset import IdSet
 from engine.store.project import Project
@@ -54,6 +57,8 @@ class Known:
     verdict: Verdict | None
     note: str
     tags: tuple[str, ...]
+    success: float | None
+    proposed: float | None
 
     @property
     def p(self) -> float | None:
@@ -72,11 +77,15 @@ known = st.builds(
     verdict=st.none() | st.sampled_from(Verdict),
     note=st.sampled_from(("", "", "look")),
     tags=st.lists(st.sampled_from(("odd", "late")), unique=True).map(sorted).map(tuple),
+    success=st.sampled_from((None, 0.1, 0.4, 0.9)),
+    proposed=st.sampled_from((None, 0.2, 0.7)),
 )  # fmt: skip
 terms = st.sampled_from(
     [
         *("state:complete", "state:incomplete,unscored", "state:borderline", "state:unscored"),
         *("p<.4", "p<=.4", "p>.6", "p:.5,1", "p:0.2...5", "p>=0"),
+        *("success<.4", "success>=.4", "success:.1,.9", "success:0.05...5"),
+        *("tag:odd?", "tag:late?", "tag:odd?,none"),
         *("draw<.5", "draw>=.8", "draw:0.2..0.4"),
         *("turns>1", "turns:1", "turns:2..9", "messages<=2", "messages:1,3", "length>12"),
         *("source:a", "source:b.jsonl,nowhere", "name:A", "name:é,b", "name:-2"),
@@ -121,16 +130,24 @@ def holds(term: Term, key: int, it: Known, rule: DecisionRule) -> bool:
             "tag": it.tags,
             "note": (it.note,) if it.note else (),
         }
+        if term.field == "tag" and "odd?" in term.values and is_proposed(it):
+            return True
         have = {*values[term.field], ANY if values[term.field] else NONE}
         return bool(have.intersection(term.values))
     value: float | None = {
         "p": it.p,
+        "success": it.success,
         "turns": turns(it),
         "messages": len(it.texts),
         "length": sum(map(len, it.texts)),
         "draw": DRAWN[key],
     }[term.field]
     return value is not None and _compares(term, value, [float(v) for v in term.values])
+
+
+def is_proposed(it: Known) -> bool:
+    """Whether the probe of the tag `odd` proposes it and a person did not give it."""
+    return it.proposed is not None and it.proposed >= 0.5 and "odd" not in it.tags
 
 
 def turns(it: Known) -> int:
@@ -161,6 +178,7 @@ def expected(all_known: list[Known], query: ListQuery, rule: DecisionRule) -> li
         it = all_known[key - 1]
         return {
             "id": key, "name": it.name, "source": it.label, "date": it.date, "p": it.p,
+            "success": it.success,
             "turns": turns(it), "messages": len(it.texts), "length": sum(map(len, it.texts)),
             "verdict": it.verdict, "tag": min(it.tags, default=None),
         }[query.sort]  # fmt: skip
@@ -207,6 +225,11 @@ def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]
             mark(project, key, "tag", tag)
         mark(project, key, "tag", "gone")
         mark(project, key, "untag", "gone")
+    success = [(key, it.success, key) for key, it in enumerate(made, start=1)]
+    odd = [(key, it.proposed, key) for key, it in enumerate(made, start=1)]
+    for subject, values in ((SUCCESS, success), ("odd", odd)):
+        found = Taught(subject, 0.5, 2, None)
+        project.write(partial(taught.put, found=found, values=values, in_force=True))
     return made
 
 
@@ -228,6 +251,7 @@ def test_against_a_plain_evaluation(
             ids = expected(made, query, rule)
             assert list(store.ids(query)) == ids, query
             rows = store.rows(ids)
+            assert [row.success for row in rows] == [made[key - 1].success for key in ids]
             counts = store.counts(query)
             states = Counter(row.state for row in rows)
             assert states == Counter(rule.state(made[key - 1].p) for key in ids)
