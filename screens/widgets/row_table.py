@@ -1,8 +1,8 @@
 """The table of all lists. It is virtual: ids are in memory, and pages of rows are read by id.
 
-An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read, off the UI
-thread, and a line whose row has not arrived is drawn as a placeholder. The cursor belongs to an id, so it
-survives a refresh that moves rows.
+An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read. What reads the
+project file does so off the UI thread, and a line whose row has not arrived is drawn as a placeholder. The cursor
+belongs to an id, so it survives a refresh that moves rows.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Column(Generic[RowT]):
 
 
 class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False):
-    """A table with a row cursor; `fetch` reads rows by id off the UI thread and may leave out ids that are gone."""
+    """A table with a row cursor; `fetch` reads rows by id and may leave out ids that are gone."""
 
     PLACE = "table"
     ALLOW_SELECT = False
@@ -104,10 +104,18 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         row_id: Callable[[RowT], int],
         *,
         marked: Container[int] = frozenset(),
+        stored: bool = False,
         id: str | None = None,
     ) -> None:
-        """`marked` is asked for every row that is drawn; call `refresh` when its answer changes."""
+        """Shows nothing yet.
+
+        Args:
+            marked: Asked for every row that is drawn; call `refresh` when its answer changes.
+            stored: `fetch` reads the project file and is called off the UI thread; else it reads memory, and rows are
+                drawn at once.
+        """
         super().__init__(id=id)
+        self._stored = stored
         self._marked = marked
         self._columns = columns
         self._fetch = fetch
@@ -139,17 +147,25 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         """The row of this id if it has been read."""
         return self._rows.get(row_id)
 
-    def show(self, ids: array[int], sort: tuple[str, bool] | None = None) -> None:
+    def show(
+        self,
+        ids: array[int],
+        sort: tuple[str, bool] | None = None,
+        first: Sequence[RowT] = (),
+    ) -> None:
         """Shows these ids; rows seen before are drawn as they were until they have been read again.
 
         Args:
             ids: In the order to show.
             sort: Column key and whether it is descending, for the mark in the header.
+            first: The rows of the first page, where they were read together with the ids.
         """
         before = self.cursor_id
         self._ids, self._sort = ids, sort
         self._fresh.clear()
         self._wanted.clear()
+        if first:
+            self._keep(first, 0)
         if before is not None and not self._holds(self._cursor, before):
             try:
                 self._cursor = ids.index(before)
@@ -307,6 +323,9 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
     # Pages
 
     def _want(self, page: int) -> None:
+        if not self._stored:
+            self._keep(self._fetch(self._ids[page * PAGE : (page + 1) * PAGE]), page)
+            return
         if page in self._wanted:
             return
         self._wanted.append(page)
@@ -327,26 +346,32 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         wanted = ids[page * PAGE : (page + 1) * PAGE]
 
         def arrived(rows: list[RowT]) -> None:
-            for row in rows:
-                self._rows[self._row_id(row)] = row
-                self._rows.move_to_end(self._row_id(row))
-            while len(self._rows) > CACHED_ROWS:
-                self._rows.popitem(last=False)
+            self._keep(rows, page if ids is self._ids else None)
             done()
 
         def failed(error: WorkbenchError) -> None:
             self.post_message(self.Failed(error))
+            if ids is self._ids:
+                self._keep((), page)
             done()
 
         def done() -> None:
-            if ids is self._ids:
-                self._fresh[page] = None
-                if len(self._fresh) > FRESH_PAGES:
-                    del self._fresh[next(iter(self._fresh))]
             self.refresh()
             self.call_next(self._load_next)
 
         background(self, lambda: self._fetch(wanted), arrived, failed, group="page")
+
+    def _keep(self, rows: Sequence[RowT], page: int | None) -> None:
+        """Keeps rows in memory, for `page` of the present ids or for none."""
+        for row in rows:
+            self._rows[self._row_id(row)] = row
+            self._rows.move_to_end(self._row_id(row))
+        while len(self._rows) > CACHED_ROWS:
+            self._rows.popitem(last=False)
+        if page is not None:
+            self._fresh[page] = None
+            if len(self._fresh) > FRESH_PAGES:
+                del self._fresh[next(iter(self._fresh))]
 
 
 def _fitted(pieces: list[Segment], width: int, pad: Style, right: bool) -> list[Segment]:

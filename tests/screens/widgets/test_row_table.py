@@ -19,7 +19,7 @@ Row = tuple[int, str]
 class TableApp(App[None]):
     """One table of numbered rows that remembers what was fetched."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, stored: bool = True) -> None:
         super().__init__()
         self.count = count
         self.fetched: list[int] = []
@@ -32,7 +32,9 @@ class TableApp(App[None]):
             Column[Row]("name", "name", 10, lambda row: [(row[1], "")], flexible=True),
             Column[Row]("extra", "extra", 30, lambda row: [("more", "")], keep=1),
         ]
-        self.table = RowTable[Row](self.columns, self.fetch, lambda row: row[0], marked=self.marked)
+        self.table = RowTable[Row](
+            self.columns, self.fetch, lambda row: row[0], marked=self.marked, stored=stored
+        )
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -84,6 +86,27 @@ class TestPages:
 
             assert "row 2" in lines(pilot)[3]
             assert "no longer in the project" in lines(pilot)[4]
+
+    async def test_rows_in_memory_are_drawn_at_once(self) -> None:
+        """Rows that need not be read from the project file are there in the first frame, also after a long way down;
+        so are those that came with the ids. No line is a placeholder meanwhile."""
+        app = TableApp(1_000, stored=False)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settle(pilot)
+            app.table.action_move_to(-1)
+            assert "row 999" in app.table.render_line(app.table.size.height - 1).text
+            app.table.show(array("q", range(2_000, 2_500)))
+            app.table.action_move_to(0)
+            assert "row 2000" in app.table.render_line(1).text
+
+        app = TableApp(10)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settle(pilot)
+            first = [(row_id, f"early {row_id}") for row_id in range(50, 60)]
+            app.table.show(array("q", range(50, 60)), first=first)
+            assert "early 50" in app.table.render_line(1).text
+            await settle(pilot)
+            assert 50 not in app.fetched
 
     async def test_refresh_keeps_old_rows_until_new_ones_arrive(self) -> None:
         """Showing ids again reads their page again once."""
