@@ -62,6 +62,11 @@ class ModelWork:
         return self._run_model.model
 
     @property
+    def writes_labels(self) -> bool:
+        """See `RunModel.writes_labels`."""
+        return self._run_model.writes_labels
+
+    @property
     def process(self) -> ModelClient:
         """The client of the model: its process, or endpoints."""
         return self._process.client_for(self.model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -155,6 +156,8 @@ class ProposeStage(ModelStage):
             block, lambda pairs: self._questions.ask(asker, state, pairs), given_up
         )
         left = iter(reasons)
+        if not self._work.writes_labels:
+            found = [one and replace(one, label="", description="") for one in found]
         return [
             one or self._questions.given_up(state, pair, next(left))
             for pair, one in zip(block, found, strict=True)

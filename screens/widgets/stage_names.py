@@ -12,6 +12,7 @@ _NAMES = {
     "label": "labelling",
     "propose": "merge proposals",
     "decide": "merge decisions",
+    "name": "naming groups",
     "assign": "assignment",
     "stability": "stability",
     "hold-out": "the held-out test",

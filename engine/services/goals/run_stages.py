@@ -21,6 +21,7 @@ from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.holding_out import HoldOutStage
 from engine.stages.labelling import LabelStage
 from engine.stages.model_work import RunModel
+from engine.stages.naming import NameStage
 from engine.stages.proposing import ProposeStage
 from engine.stages.selection import ALL, Selection
 from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
@@ -30,7 +31,7 @@ from engine.views.goal_inputs import TextSource, source_of, stored_clustering
 from engine.views.merge_queue_cache import MergeQueueCache
 
 GOAL_STAGES = (
-    "summarise", "embed", "cluster", "label", "propose", "decide", "assign", "stability", "hold-out"
+    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
 )  # fmt: skip
 
 ABOUT_KEY = "goal_context"
@@ -103,6 +104,9 @@ class GoalStages:
                     threshold=request.threshold,
                 )
             )
+            if not any(isinstance(stage, LabelStage) for stage in stages):
+                log = self.queue_cache.decision_log
+                stages.append(NameStage(self.setup.project, log, cluster=cluster))
         return stages
 
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
