@@ -20,7 +20,8 @@ from engine.records.conversations import (
 )
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
-from engine.store import counting, imports, listing, scores, settings, taught
+from engine.shared_text import SharedText
+from engine.store import counting, imports, listing, scores, settings, shared_text, taught
 from engine.store.project import Project
 from engine.store.query import matching, ordered
 from engine.store.sql import chunks, id_pages, message_ids, placeholders, snapshot
@@ -262,6 +263,11 @@ class ConversationStore:
         """Labels of the sources, in order of import."""
         with self._project.reading() as conn:
             return imports.source_labels(conn)
+
+    def shared_text(self) -> SharedText:
+        """The text that many conversations share, as the last import found it."""
+        with self._project.reading() as conn:
+            return shared_text.stored(conn)
 
     def rule(self) -> DecisionRule:
         """The current decision rule."""

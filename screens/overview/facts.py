@@ -17,6 +17,7 @@ from engine.records.triage import Verdict
 from engine.services.scoring.sets import in_force, name_of, reliability
 from engine.services.services import Services
 from engine.services.training.process import missing_libraries
+from engine.shared_text import NOTHING_SHARED, SharedText
 from engine.text import one_line
 from screens.overview.histogram import BINS
 from screens.widgets.groups.text import label_of
@@ -40,6 +41,7 @@ class Overview:
     histogram: Histogram
     rule: DecisionRule
     sets: list[ScoreSet]
+    shared: SharedText = NOTHING_SHARED
 
 
 def load_overview(services: Services) -> Overview:
@@ -56,6 +58,7 @@ def load_overview(services: Services) -> Overview:
         histogram=conversations.histogram(None, BINS),
         rule=conversations.rule(),
         sets=services.score_sets.all(),
+        shared=conversations.shared_text(),
     )
 
 
@@ -229,7 +232,8 @@ def _goals_line(found: GoalsOverview) -> Content:
 
 
 def project_content(found: Overview, *, narrow_card: bool) -> Content:
-    """How much there is, where it comes from, and what was kept out; two lines, four in a narrow card."""
+    """How much there is, where it comes from, and what was kept out; two lines, four in a narrow card;
+    and one more where conversations share text."""
     counts = found.counts
     sources = number_format.counted(counts.sources or len(found.sources), "source")
     if len(found.sources) == 1:
@@ -258,7 +262,21 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
         parts += [" · " if index else "", piece]
     if counts.quarantined:
         parts += [("  Q", "bold $tone-accent"), (" says why", "$tone-muted")]
+    if found.shared:
+        parts += ["\n", *_shared_pieces(found.shared)]
     return Content.assemble(*parts)
+
+
+def _shared_pieces(shared: SharedText) -> list[Piece]:
+    """How many conversations share how the text begins that they share."""
+    first = shared.shown[0]
+    return [
+        (f"{first.conversations:,} of {shared.looked_at:,}", "bold"),
+        (" share  ", "$tone-muted"),
+        ("T", "bold $tone-accent"),
+        (" shows ", "$tone-muted"),
+        f"“{one_line(first.text, 60)}”",
+    ]
 
 
 def _span(first: str, last: str) -> str:

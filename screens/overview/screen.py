@@ -52,6 +52,7 @@ from screens.shell.dialogs import ChoiceDialog
 from screens.shell.quarantine_dialog import QuarantineDialog
 from screens.shell.routes import NamedConversations
 from screens.shell.save_dialogs import ask_export
+from screens.shell.shared_text_dialog import SharedTextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.choices import Choices
@@ -115,6 +116,13 @@ class OverviewScreen(WorkbenchScreen[None]):
             tooltip="Records that could not be imported, and why",
             show=False,
         ),
+        Binding(
+            "T",
+            "shared_text",
+            "Shared text",
+            tooltip="Text that many conversations share, which lists and goals leave out",
+            show=False,
+        ),
         Binding("q", "app.quit", "Quit", tooltip="Quit; jobs go on where they were next time"),
     ]
 
@@ -176,6 +184,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _show(self, found: Overview) -> None:
         self._found = found
+        self.set_class(bool(found.shared), "-shared")
         self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(found))
         self.query_one(Histogram).show(found.histogram.bins, found.rule)
@@ -433,6 +442,11 @@ class OverviewScreen(WorkbenchScreen[None]):
     def action_quarantine(self) -> None:
         """Shows the records that could not be imported."""
         self.app.push_screen(QuarantineDialog(self.services.conversations))
+
+    def action_shared_text(self) -> None:
+        """Shows the text that many conversations share."""
+        if self._found is not None:
+            self.app.push_screen(SharedTextDialog(self._found.shared))
 
     def action_choose_scores(self) -> None:
         """Asks which set of scores is to be in force; choosing the other one goes back."""

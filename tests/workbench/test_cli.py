@@ -215,6 +215,28 @@ class TestMainJob:
         assert status["quarantine"][0]["line"] == 2
         assert status["counts"]["conversations"] == 1
 
+    def test_shared_text(self, tmp_path: Path) -> None:
+        """What most conversations share is named by `status`, and `list` shows what comes after it."""
+        path, project = tmp_path / "a.jsonl", tmp_path / "a.wb"
+        path.write_text(
+            "".join(
+                json.dumps(
+                    {
+                        "id": f"a{n}",
+                        "messages": [{"role": "user", "content": f"Shop agent v1.\nbuy {n}"}],
+                    }
+                )
+                + "\n"
+                for n in range(6)
+            )
+        )
+        workbench("import", project, path)
+        (block,) = data(workbench("status", project, "--json"))["shared_text"]
+        assert block == {"role": "user", "conversations": 6, "of": 6, "text": "Shop agent v1."}
+        assert b"6 of 6, user: Shop agent v1." in workbench("status", project).stdout
+        assert b"buy 3" in workbench("list", project).stdout
+        assert b"Shop" not in workbench("list", project).stdout
+
     @pytest.mark.usefixtures("tuned")
     def test_interrupt_is_130(self, tmp_path: Path) -> None:
         """Ctrl-C while scoring gives exit code 130; the next run resumes."""

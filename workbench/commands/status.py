@@ -35,6 +35,7 @@ def status(arguments: argparse.Namespace) -> int:
             history = _with_interrupted(runs.all_runs(conn), workspace.project)
             quarantined = imports.quarantined(conn, limit=20)
         sets = services.score_sets.all()
+        shared = services.conversations.shared_text()
         if arguments.json:
             print_json(
                 {
@@ -43,6 +44,13 @@ def status(arguments: argparse.Namespace) -> int:
                     **counts_json(counts),
                     **sets_json(sets),
                     "sources": services.conversations.sources(),
+                    "shared_text": [
+                        {
+                            "role": block.role, "conversations": block.conversations,
+                            "of": shared.looked_at, "text": block.text,
+                        }
+                        for block in shared.shown
+                    ],
                     "verdicts": {str(k): n for k, n in services.triage.tally().items()},
                     "runs": [
                         {
@@ -61,6 +69,11 @@ def status(arguments: argparse.Namespace) -> int:
             )  # fmt: skip
             return 0
         print_text("\n".join([headline(counts), *set_lines(sets)]))
+        for block in shared.shown:
+            print_text(
+                f"  shared: {block.conversations:,} of {shared.looked_at:,}, {block.role}:"
+                f" {one_line(block.text, 100)}"
+            )
         for row in quarantined:
             print_text(
                 f"  quarantined: {one_line(row.source)}:{row.line or ''} {one_line(row.reason)}"

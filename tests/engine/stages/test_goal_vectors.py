@@ -22,7 +22,7 @@ from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.holding_out import HoldOutStage
 from engine.stages.selection import Selection
 from engine.stages.stabilising import StabilityStage
-from engine.store import clusterings, goal_answers, runs, vectors
+from engine.store import clusterings, goal_answers, runs, shared_text, vectors
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import TextSource, read_vectors, source_of, stored_clustering
@@ -346,3 +346,77 @@ def _run_id(project: Project) -> int:
             conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
         )
     )
+
+
+class TestSharedText:
+    PROMPT = (
+        "You are an agent that books and finds things. You have to answer with one action. " * 3
+    )
+
+    def _add(self, project: Project, made: list[Conversation], name: str, prompt: str) -> None:
+        goal_runs.add(
+            project,
+            [
+                Conversation(one.external_id, (Message("user", prompt + one.messages[0].content),))
+                for one in made
+            ],
+            name,
+        )
+
+    def _made(self, project: Project, into: str | None = None) -> EmbedStage:
+        embed = EmbedStage(project, goal_runs.tfidf(), lambda: TextSource("all"), into=into)
+        (outcome,) = goal_runs.run(project, [embed])
+        assert isinstance(outcome, JobDone)
+        return embed
+
+    def _rows(self, project: Project, key: str) -> Vectors:
+        with project.reading() as conn:
+            return read_vectors(conn, key)[1]
+
+    def test_vectors_are_those_of_the_rest(self, tmp_path: Path) -> None:
+        """Instructions in front of each goal change no vector, and texts that people read go without them; vectors
+        of texts with nothing to leave out have the key that they always had."""
+        made = goal_runs.conversations(40)
+        with Project.open(tmp_path / "a.wb", create=True) as plain:
+            self._add(plain, made, "a", "")
+            bare = self._made(plain)
+            expected = self._rows(plain, bare.vector_key)
+        with Project.open(tmp_path / "b.wb", create=True) as project:
+            self._add(project, made, "b", self.PROMPT)
+            embed = self._made(project)
+            assert self._rows(project, embed.vector_key) == pytest.approx(expected, abs=1e-5)
+            with project.reading() as conn:
+                (entry,) = TextSource("all-user").read(conn, [1])
+            assert entry.text == made[0].messages[0].content.strip()
+        assert "without" in embed.params
+        assert bare.params.keys() == {"text", "goals", "embedder", "fitted_on"}
+
+    def test_later_vectors_are_made_alike(self, tmp_path: Path) -> None:
+        """Conversations that come later go without what was left out when the vectors were made, whatever is shared
+        then."""
+        with Project.open(tmp_path / "b.wb", create=True) as project:
+            self._add(project, goal_runs.conversations(40), "b", self.PROMPT)
+            key = self._made(project).vector_key
+            first = self._rows(project, key)
+            many = [
+                Conversation(f"x{n}", (Message("user", f"what is {n} times {n}?"),))
+                for n in range(500)
+            ]
+            goal_runs.add(project, many, "c")
+            with project.reading() as conn:
+                assert not shared_text.stored(conn)
+            self._add(project, goal_runs.conversations(40, later="now"), "d", self.PROMPT)
+            self._made(project, into=key)
+            last = self._rows(project, key)[-40:]
+            assert (first @ last.T).max(axis=0).min() > 0.8
+
+    def test_who_wrote_nothing_else_keeps_it(self, tmp_path: Path) -> None:
+        """A conversation in which the user wrote shared text only has that for its goal."""
+        with Project.open(tmp_path / "b.wb", create=True) as project:
+            only = Conversation("only", (Message("user", self.PROMPT), Message("assistant", "Go.")))
+            goal_runs.add(project, [only], "a")
+            self._add(project, goal_runs.conversations(20), "b", self.PROMPT)
+            with project.reading() as conn:
+                for kind in ("all", "all-user", "first-user"):
+                    (entry,) = TextSource(kind).read(conn, [1])
+                    assert entry.text.startswith(self.PROMPT.strip())

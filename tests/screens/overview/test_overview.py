@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,15 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from engine.conversation import Conversation, Message
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, JobEnded, JobProgress
-from engine.records.imports import Rejected
+from engine.records.imports import Parsed, Rejected
 from engine.records.interval import Interval
 from engine.records.runs import RunRow
 from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
-from engine.store import imports, runs, scores
+from engine.store import imports, runs, scores, shared_text
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from screens.conversations.screen import ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
@@ -33,6 +35,7 @@ from screens.shell.run_dialog import RunDialog
 from screens.triage.screen import TriageScreen
 from screens.validation.screen import ValidationScreen
 from screens.widgets.choices import Choices
+from tests.engine.store.support import fill
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, conversation, project, project_of, raising, samples
@@ -229,6 +232,28 @@ class TestNext:
             assert "line 7" in pilot.app.clipboard
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, OverviewScreen)
+
+    async def test_shared_text(self) -> None:
+        """`T` shows whole what conversations share, which the overview names and lists leave out."""
+        prompt = "You are the agent of a shop. Every round I will give you an observation." * 4
+        support = project()
+        records = [
+            Parsed(n, b"{}", Conversation(f"s{n}", (Message("user", f"{prompt}\nbuy {n} lamps"),)))
+            for n in range(6)
+        ]
+        fill(support.file, records, "agents.jsonl")
+        with support.file.reading() as conn:
+            shared = shared_text.find(conn)
+        support.file.write(lambda conn: shared_text.put(conn, shared))
+        for size in ((80, 24), (120, 40), (200, 50)):
+            async with opened(support, size=size, mode="1") as pilot:
+                assert re.search(r"\d of 42 share  T shows “", text(pilot))
+                await press(pilot, "T")
+                await press(pilot, "y")
+                copied = pilot.app.clipboard
+                assert f"── the user, in 6 of 42\n{prompt}" in copied
+                await press(pilot, "escape")
+                assert isinstance(pilot.app.screen, OverviewScreen)
 
     async def test_calibration_is_a_key_away(self) -> None:
         """`K` shows what the verdicts say of the scores, escape comes back."""
