@@ -23,6 +23,13 @@ def probability(p: float | None, digits: int = 2) -> str:
     return "1.0" if text.startswith("1") else text[1:]
 
 
+def estimate(p: float | None) -> str:
+    """A probability that somebody estimated, as `probability` writes it, but never as certain: `>.99`, `<.01`."""
+    if p is None or 0.005 <= p < 0.995:
+        return probability(p)
+    return ">.99" if p > 0.5 else "<.01"
+
+
 def small_probability(p: float) -> str:
     """A probability that may be far below .01 in about four characters: `.63`, `.004`, `2e−5`."""
     if p >= 0.01 or p <= 0:

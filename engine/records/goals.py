@@ -169,6 +169,8 @@ class Evidence:
     Attributes:
         probability: Merge probability: all evidence combined by a model that is fitted to the decisions so far.
         description_similarity, member_similarity: Cosine of the vectors of the descriptions, and of the centres.
+        member_threshold: Member similarity from which two such groups are more probably one goal than two, as the
+            clusters alone tell (`engine.goals.clusters.granularity`).
         overlap: Share of the nearest neighbours of the members of one group that lie in the other, in [0, 1].
         likelihood_ratio: Gain in log-probability of the texts of one group after those of the other instead of mixed
             ones, in nats per token, mean of both directions; None before the model was asked.
@@ -193,6 +195,7 @@ class Evidence:
     description: str = ""
     model: str = ""
     features: Mapping[str, float | None] = field(default_factory=dict)
+    member_threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,8 @@ class ReviewProgress:
     Attributes:
         merged, refused: Number of active decisions, of people and rules.
         left: Number of undecided pairs that are proposed.
+        to_merge, to_merge_range: How many of them are expected to be one goal, the sum of their merge probabilities;
+            and between which numbers, by how sure the merge probability is (5% and 95% quantiles).
         likely: Those of them whose merge probability is at least `LIKELY`.
         unasked: Those of the likely ones that the model was not asked about.
         calls: Number of model calls to ask about those.
@@ -241,6 +246,8 @@ class ReviewProgress:
     merged: int
     refused: int
     left: int
+    to_merge: float
+    to_merge_range: tuple[float, float]
     likely: int
     unasked: int
     calls: int

@@ -97,6 +97,12 @@ class QueueSnapshot:
         """Merge probability of each pair, shape (pairs,)."""
         return self.model.probabilities(pair_features(self.table, pairs))
 
+    def to_merge(self, pairs: Sequence[Pair]) -> tuple[float, tuple[float, float]]:
+        """(number of the pairs that are expected to be one goal, between which numbers it lies)."""
+        expected = float(self.probabilities(pairs).sum())
+        low, high = self.model.count_range(pair_features(self.table, pairs))
+        return expected, (min(low, expected), max(high, expected))
+
     def likely(self, pairs: Sequence[Pair]) -> list[Pair]:
         """Those of the pairs whose merge probability is at least `LIKELY`, in their order."""
         return [
@@ -116,6 +122,7 @@ class QueueSnapshot:
                 float(table.member[first, second]),
                 float(table.overlap[first, second]),
                 features=named_features(row),
+                member_threshold=float(table.member_threshold[first, second]),
             )
             answer = table.answer(pair)
             if answer is not None:

@@ -44,6 +44,7 @@ class PairTable:
         member: Cosines of the centres.
         scaled_similarity, threshold: Scaled similarity of members, and its value above which two groups are more
             probably one goal than two; see `engine.goals.clusters.granularity`.
+        member_threshold: Cosine of the centres at which the scaled similarity of a pair would be the threshold.
         overlap: Share of the neighbours of one group's sampled members that are in the other; the larger of both
             directions.
         sizes: Number of members, shape (groups,).
@@ -57,6 +58,7 @@ class PairTable:
     member: Floats
     scaled_similarity: Floats
     threshold: float
+    member_threshold: Floats
     overlap: Floats
     sizes: Floats
     answers: Mapping[str, PairAnswer]
@@ -135,6 +137,7 @@ class PairTables:
                 np.clip(centres @ centres.T, -1, 1),
                 found.scaled_similarity(sums, sizes),
                 found.threshold,
+                found.cosine_at_threshold(sums, sizes),
                 self._overlaps(view, keys, space),
                 sizes,
                 answers,

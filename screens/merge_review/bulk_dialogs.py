@@ -97,7 +97,7 @@ class BulkDialog(Dialog[ListedPairs | None]):
             [
                 Option(
                     Content.assemble(
-                        (f"{number_format.probability(p.evidence.probability)}  ", "bold"),
+                        (f"{number_format.estimate(p.evidence.probability):>4}  ", "bold"),
                         f"{one_line(p.a.label, 40)} ({p.a.size:,}) + {one_line(p.b.label, 40)} ({p.b.size:,})",
                     )
                 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.errors import UsageError
+from engine.goals.merges.merge_state import MergeState
 from engine.records.goals import (
     ClusteringRow,
     GoalDecision,
@@ -117,7 +118,8 @@ def read_review(goals: GoalService, skipped: Sequence[Pair], wanted: Pair | None
 
     Args:
         skipped: Pairs that come only when no other is left.
-        wanted: The pair to put in front, as long as both of its groups exist.
+        wanted: The pair to put in front, as long as both of its groups exist; the largest part takes the place of a
+            group that was split.
     """
     clustering = goals.shown()
     if clustering is None:
@@ -153,10 +155,19 @@ def read_review(goals: GoalService, skipped: Sequence[Pair], wanted: Pair | None
 
 
 def _proposal_of(goals: GoalService, pair: Pair | None) -> Proposal | None:
-    """The proposal of a pair; None where one of its groups no longer exists."""
+    """The proposal of a pair, with the largest part in place of a group that was split; None where a group no longer
+    exists."""
     if pair is None:
         return None
+    a, b = (_largest_part(goals.view().state, key) for key in pair)
     try:
-        return goals.pair(*pair)
+        return goals.pair(a, b)
     except UsageError:
         return None
+
+
+def _largest_part(state: MergeState, key: str) -> str:
+    """The largest part of a group that was split, else the group itself."""
+    now = state.current_of(key)
+    made_by = None if now in (None, key) else state.group(now).made_by
+    return now if now and made_by is not None and made_by.kind == "split" else key

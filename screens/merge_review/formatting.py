@@ -14,7 +14,7 @@ from screens.widgets.groups.decisions import GLYPHS, decision_text
 from screens.widgets.groups.text import Piece
 
 ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
-    "similarity": ("most similar first", "as in Soroka et al."),
+    "similarity": ("most similar first", "by labels and descriptions, as Soroka et al. do"),
     "probability": ("most probable first", "quick work: most answers are yes"),
     "informative": ("most informative first", "where your answer says most about the other pairs"),
 }
@@ -23,11 +23,7 @@ ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
 
 def counts_content(progress: ReviewProgress, skipped: int) -> Content:
     """How many pairs were decided, how many are left, how many were skipped."""
-    decided = progress.merged + progress.refused
-    parts: list[Piece] = [
-        (f"{decided:,} decided", "bold"),
-        (f" ({progress.merged:,} merged, {progress.refused:,} refused)", "$tone-muted"),
-    ]
+    parts: list[Piece] = [f"{progress.merged:,} merged, {progress.refused:,} refused"]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
     parts += _left_pieces(progress)
@@ -37,12 +33,17 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
 
 
 def _left_pieces(progress: ReviewProgress) -> list[Piece]:
-    """The pairs that are left: the likely ones, which are decided one by one, apart from those that R refuses."""
+    """The pairs that are left: how many of them are expected to be one goal, and how many R refuses."""
     unlikely = progress.left - progress.likely
-    if not unlikely:
-        return [f" · {progress.left:,} left"]
-    likely = f"{progress.likely:,} likely left" if progress.likely else "none likely left"
-    return [f" · {likely}, {unlikely:,} unlikely: ", ("R", "bold $tone-accent"), " refuses these"]
+    low, high = (round(end) for end in progress.to_merge_range)
+    expected = f"{low:,} to {high:,}" if low < high else f"{low:,}"
+    pieces: list[Piece] = [
+        (f" · {number_format.counted(progress.left, 'pair')} left", "bold"),
+        f", {expected} to merge",
+    ]
+    if unlikely:
+        pieces += [f" · {unlikely:,} unlikely: ", ("R", "bold $tone-accent"), " refuses these"]
+    return pieces
 
 
 def status_content(progress: ReviewProgress) -> Content:

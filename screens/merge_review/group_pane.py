@@ -15,10 +15,8 @@ from screens.merge_review.formatting import near_line
 from screens.widgets.groups.members import DistinctMember, distinct, member_lines
 from screens.widgets.groups.text import group_line, label_of
 
-FEWEST, MOST = 4, 12
-"""Least and largest number of members of either kind on one page; the height decides."""
-LINES_EACH = 7
-"""Lines that a member takes, on average."""
+FEWEST = 4
+"""Least number of members of either kind on one page; more where they fit."""
 
 
 class SidePane(Vertical):
@@ -40,6 +38,7 @@ class SidePane(Vertical):
         self._central: list[DistinctMember] = []
         self._doubtful: list[DistinctMember] = []
         self._page = 0
+        self._page_size = FEWEST
 
     def compose(self) -> ComposeResult:
         """Figures, members, nearest groups."""
@@ -53,10 +52,6 @@ class SidePane(Vertical):
         """The members on the page that is shown."""
         pages = (*self._on_page(self._central), *self._doubtful_on_page())
         return [found.member for found in pages]
-
-    @property
-    def _page_size(self) -> int:
-        return min(max(self.query_one(VerticalScroll).size.height // LINES_EACH, FEWEST), MOST)
 
     def show(
         self, group: GoalGroup, members: SideMembers, near: Sequence[tuple[str, float]], other: str
@@ -77,14 +72,18 @@ class SidePane(Vertical):
 
     def swap(self) -> None:
         """Shows the next page of members, after the last page the first."""
-        most = max(len(self._central), len(self._doubtful))
-        self._page = (self._page + 1) % max(1, -(-most // self._page_size))
+        self._page = (self._page + 1) % self._pages
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self._show_members()
 
     def on_resize(self) -> None:
         """Breaks the lines for the new width."""
         self.call_after_refresh(self._show_members)
+
+    @property
+    def _pages(self) -> int:
+        most = max(len(self._central), len(self._doubtful))
+        return max(1, -(-most // self._page_size))
 
     def _on_page(self, members: Sequence[DistinctMember]) -> Sequence[DistinctMember]:
         return members[self._page * self._page_size : (self._page + 1) * self._page_size]
@@ -100,8 +99,29 @@ class SidePane(Vertical):
 
     def _show_members(self) -> None:
         if self._group is not None:
-            width = self.query_one(VerticalScroll).scrollable_content_region.width
-            self.query_one(".members", Static).update(self._content(max(8, width)))
+            room = self.query_one(VerticalScroll).scrollable_content_region
+            width = max(8, room.width)
+            self._page_size = self._fitting(width, room.height)
+            self._page %= self._pages
+            self.query_one(".members", Static).update(self._content(width))
+
+    def _fitting(self, width: int, height: int) -> int:
+        """The most members of either kind that fit on the first page, at least `FEWEST`."""
+        central = [len(member_lines(m, width, doubtful=False, copies=n)) for m, n in self._central]
+        doubtful = {
+            one.member.conversation_id: len(
+                member_lines(one.member, width, doubtful=True, copies=one.copies)
+            )
+            for one in self._doubtful
+        }
+        size = FEWEST
+        while size < max(len(central), len(doubtful)):
+            above = {one.member.conversation_id for one in self._central[: size + 1]}
+            below = [n for key, n in list(doubtful.items())[: size + 1] if key not in above]
+            if sum(central[: size + 1]) + sum(below) + 1 + bool(below) > height:
+                break
+            size += 1
+        return size
 
     def _content(self, width: int) -> Content:
         size = self._group.size if self._group is not None else 0

@@ -181,7 +181,7 @@ class MergeHistoryScreen(DecisionScreen):
                     given.given_at,
                     AUTHORS[given.author],
                     decision_text(given),
-                    number_format.probability(given.probability),
+                    number_format.estimate(given.probability),
                     "" if given.active else "undone",
                 )
             ).rstrip()
@@ -204,4 +204,4 @@ def _text_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
 
 
 def _p_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
-    return [(number_format.probability(row[1].probability), "tone--muted")]
+    return [(number_format.estimate(row[1].probability), "tone--muted")]

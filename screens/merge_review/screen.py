@@ -135,8 +135,10 @@ class MergeDeskScreen(DecisionScreen):
 
         def arrived(found: ReviewSnapshot) -> None:
             if turn == self.cursor.turn:
-                self._wanted = None
+                before, self._wanted = None if self._wanted else self.cursor.pair, None
                 self._show(found)
+                if before is not None and self.cursor.pair not in (before, None):
+                    self._name_the_front()
             else:  # the person decided meanwhile, so this answer is outdated
                 self.read(None)
 
@@ -185,6 +187,13 @@ class MergeDeskScreen(DecisionScreen):
         self.cursor.put(found.front)
         self.cursor.ahead = found.ahead
         self.show_front(complete=True)
+
+    def _name_the_front(self) -> None:
+        """Says which pair is in front, because it changed, or its sides, without a decision on it."""
+        shown = self.cursor.front
+        if shown is not None:
+            a, b = (label_of(group, 60) for group in (shown.proposal.a, shown.proposal.b))
+            self.notify(f"The groups changed. In front now: A “{a}”, B “{b}”.", markup=False)
 
     def show_front(self, *, complete: bool = False) -> None:
         """Shows the proposal in front, or why there is none: none is left (`complete`), or it is still being read."""

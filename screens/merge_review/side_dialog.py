@@ -38,7 +38,11 @@ class SideDialog(Dialog[Letter | None]):
         """Both groups, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
-            yield Choices(*[Option(group_content(group)) for group in self._groups], markup=False)
+            options = [
+                Option(Content.assemble((letter, "bold $tone-accent"), group_content(group)))
+                for letter, group in zip("AB", self._groups, strict=True)
+            ]
+            yield Choices(*options, markup=False)
             yield Static(hint_line(("a b", "chooses"), ("escape", "leaves")))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -91,6 +91,15 @@ class Granularity:
         """
         return _scaled_similarity(sums @ sums.T, sizes, self.background, self.within_mean)
 
+    def cosine_at_threshold(self, sums: Floats, sizes: Floats) -> Floats:
+        """Cosine of the centres of each pair of groups at which their scaled similarity would be the threshold, for the
+        given spread of each group; shape (groups, groups), at most 1. Arguments as for `scaled_similarity`."""
+        scale = _scale(np.square(sums).sum(axis=1), sizes, self.background, self.within_mean)
+        cross = self.background + self.threshold * scale
+        share = sizes / np.maximum(np.linalg.norm(sums, axis=1), 1e-12)
+        found: Floats = np.clip(cross * np.outer(share, share), -1, 1)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -218,10 +227,17 @@ def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
 def _scaled_similarity(
     products: Floats, sizes: Floats, background: float, within_mean: float
 ) -> Floats:
+    scale = _scale(np.diag(products), sizes, background, within_mean)
+    found: Floats = (products / np.outer(sizes, sizes) - background) / scale
+    return found
+
+
+def _scale(squares: Floats, sizes: Floats, background: float, within_mean: float) -> Floats:
+    """What the scaled similarity of each pair is divided by; `squares` are the squared lengths of the sums."""
     own, pooled = sizes * (sizes - 1), PSEUDO_MEMBERS * (PSEUDO_MEMBERS - 1)
-    within = (np.diag(products) - sizes + within_mean * pooled) / (own + pooled)
+    within = (squares - sizes + within_mean * pooled) / (own + pooled)
     scale = np.sqrt(np.maximum(0.0, np.outer(within, within))) - background
-    found: Floats = (products / np.outer(sizes, sizes) - background) / np.maximum(scale, MIN_RANGE)
+    found: Floats = np.maximum(scale, MIN_RANGE)
     return found
 
 

@@ -20,10 +20,12 @@ PRIOR = Prior(
     NAMES,
     means=(0.0, 1.2, 0.15, 0.3, 0.5, 0.1, 0.0),
     deviations=(2.0, 0.4, 0.15, 0.2, 0.3, 0.1, 0.2),
+    leeway=1.5,
 )
 """Prior of the intercept and of the weights. The yes of a small model is near chance (AUROC .54 on pairs of clusters of
 a public set), so it starts with little weight, which grows when it agrees with decisions. The intercept has the widest
-prior, so decisions move it first. The first name is `closeness`, the name under which it is stored."""
+prior, so decisions move it first. The first name is `closeness`, the name under which it is stored. Before any
+decision, all other features together count for no more than .15 of scaled similarity (`leeway`)."""
 
 SIMILARITY_UNIT = 0.1
 NATS_UNIT = 0.1

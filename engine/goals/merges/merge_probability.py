@@ -8,6 +8,10 @@ that the model was not asked, counts as 0. With weights w, prior mean m and prio
 which is strictly concave, so Newton's method finds the one optimum, the same for the same decisions in any order. The
 inverse of the Hessian there is the covariance of the weights (Laplace approximation); `order` computes from it by how
 much a decision is expected to reduce the error.
+
+A probability is the mean over this distribution of the weights, not the value at the optimum, which is too sure while
+there are few decisions. With z the mean of the logit and v its variance it is about sigmoid(z / sqrt(1 + pi v / 8))
+(MacKay 1992, The evidence framework applied to classification networks, Neural Computation 4).
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 STEPS = 50
 CLOSE = 1e-10
+DRAWS, SEED = 200, 0
+"""Draws of the weights for `count_range`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +37,14 @@ class Prior:
     Attributes:
         names: Names of the features; the intercept, which is the first weight, is not among them.
         means, deviations: Of the weights, the intercept first; shape (1 + features,).
+        leeway: Until there is a decision, a pair is at most as probable as one with this much more of the first feature
+            and 0 for the others. None sets no such limit.
     """
 
     names: tuple[str, ...]
     means: tuple[float, ...]
     deviations: tuple[float, ...]
+    leeway: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,29 @@ class MergeModel:
 
     def probabilities(self, features: Floats) -> Floats:
         """Merge probabilities, shape (...), from features of shape (..., features), NaN where unknown."""
-        return _sigmoid(design(features) @ np.array(self.weights))
+        x = design(features)
+        found = self._averaged(x)
+        if self.decisions or self.prior.leeway is None:
+            return found
+        first = np.zeros_like(x)
+        first[..., 0], first[..., 1] = 1, x[..., 1] + self.prior.leeway
+        limited: Floats = np.minimum(found, self._averaged(first))
+        return limited
+
+    def count_range(self, features: Floats) -> tuple[float, float]:
+        """Between which numbers the count of those of the pairs that are to be merged lies: the 5% and 95% quantiles of
+        the sum of their probabilities by the distribution of the weights; features of shape (pairs, features)."""
+        x = design(features)
+        root = np.linalg.cholesky(np.array(self.covariance))
+        normal = np.random.default_rng(SEED).standard_normal((DRAWS, len(root)))
+        drawn = np.array(self.weights) + normal @ root.T
+        low, high = np.quantile([_sigmoid(x @ weights).sum() for weights in drawn], (0.05, 0.95))
+        return float(low), float(high)
+
+    def _averaged(self, x: Floats) -> Floats:
+        """Mean probabilities over the distribution of the weights, from rows of `design`."""
+        variance = np.einsum("...f,fg,...g->...", x, np.array(self.covariance), x)
+        return _sigmoid(x @ np.array(self.weights) / np.sqrt(1 + np.pi / 8 * variance))
 
     def state(self) -> dict[str, tuple[float, float, float]]:
         """(weight, its standard deviation, mean of its prior) by the name of the feature."""

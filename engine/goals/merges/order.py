@@ -2,9 +2,10 @@
 
 The expected error reduction of a decision is by how much it lowers the expected squared error of the merge
 probabilities, summed over all undecided pairs, each weighted by its mass. Deciding pair i removes its own error
-p_i (1 - p_i) = c_i. It also changes the weights: with covariance S of the weights, one more Bernoulli observation at
-x_i reduces the variance of the logit of pair j by c_i (x_j' S x_i)^2 / (1 + c_i x_i' S x_i) (the rank-one update of the
-Laplace approximation), and the variance of its probability by c_j^2 times that. So
+p_i (1 - p_i) = c_i, with p_i the mean over the distribution of the weights. It also changes the weights: with
+covariance S of the weights, one more Bernoulli observation at x_i reduces the variance of the logit of pair j by
+c_i (x_j' S x_i)^2 / (1 + c_i x_i' S x_i) (the rank-one update of the Laplace approximation), and the variance of its
+probability by c_j^2 times that. So
 
     reduction(i) = mass_i c_i + c_i / (1 + c_i x_i' S x_i) * sum over j /= i of mass_j c_j^2 (x_j' S x_i)^2
 

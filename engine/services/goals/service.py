@@ -256,10 +256,13 @@ class GoalService:
             with self._project.reading() as conn:
                 order, least = queue_settings(conn)
             nothing = agreement([])
-            return ReviewProgress(0, 0, 0, 0, 0, 0, None, nothing, 0, least, order, False, False)
+            return ReviewProgress(
+                0, 0, 0, 0.0, (0.0, 0.0), 0, 0, 0, None, nothing, 0, least, order, False, False
+            )
         queue = self._queue()
         stored, left = queue.table.view.stored, queue.left()
         likely = queue.likely(left)
+        to_merge, to_merge_range = queue.to_merge(left)
         unasked = sum(not queue.asked(pair) for pair in likely)
         decided = self._decisions.active(stored.id)
         with self._project.reading() as conn:
@@ -268,6 +271,8 @@ class GoalService:
             merged=sum(1 for d in decided if d.kind == "merge"),
             refused=sum(1 for d in decided if d.kind in ("apart", "never")),
             left=len(left),
+            to_merge=to_merge,
+            to_merge_range=to_merge_range,
             likely=len(likely),
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else CALLS)),

@@ -49,6 +49,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         ("alike  ", "$tone-muted"),
         f"labels {number_format.signed(evidence.description_similarity)}",
         f" · members {number_format.signed(evidence.member_similarity)}",
+        *_threshold_pieces(evidence),
         f"{gap or ' · '}overlap {100 * evidence.overlap:.0f}%",
     ]
     if evidence.likelihood_ratio is not None:
@@ -71,8 +72,15 @@ def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
     return [
         (f"{name:<7}", "$tone-muted"),
         (number_format.bar(p), tone),
-        (f" {number_format.probability(p)}", "bold" if p is not None else "$tone-muted"),
+        (f" {number_format.estimate(p)}", "bold" if p is not None else "$tone-muted"),
     ]
+
+
+def _threshold_pieces(evidence: Evidence) -> list[Piece]:
+    """From which similarity of members such groups are rather one goal; cosines mean other things in other logs."""
+    if evidence.member_threshold is None:
+        return []
+    return [(f" (one goal from {number_format.signed(evidence.member_threshold)})", "$tone-muted")]
 
 
 def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
@@ -85,7 +93,7 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
     pieces: list[Piece] = [
         *_probability_pieces("model", yes, "$tone-model"),
         (" yes, reversed ", "$tone-muted"),
-        (number_format.probability(yes_reversed), "bold"),
+        (number_format.estimate(yes_reversed), "bold"),
     ]
     if yes is not None and yes_reversed is not None and (yes > 0.5) != (yes_reversed > 0.5):
         pieces.append((f"{gap or '  '}⇄ depends on which comes first", "$tone-borderline"))

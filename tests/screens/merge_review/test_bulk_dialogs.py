@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from engine import number_format
 from tests.screens.driving import opened, press, text, until
 from tests.screens.goals.goal_project import LABELS, clustered, kinds
 from tests.screens.merge_review.test_merge_review import FIRST, answer
@@ -14,7 +17,7 @@ class TestPairs:
         """A lists the pairs above a probability, merges them all, and one undo takes all of it back."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
-            await press(pilot, "A", *["backspace"] * 3, *".04")
+            await press(pilot, "A", *["backspace"] * 3, *".1")
             assert "2 pairs will be merged" in text(pilot)
             assert FIRST[1] in text(pilot)
             assert kinds(support) == []
@@ -61,21 +64,36 @@ class TestPairs:
             assert support.goals.progress().left == left
 
     async def test_what_is_left_to_the_end(self) -> None:
-        """The likely pairs are counted apart from those that one act refuses; only likely ones cost model calls."""
+        """The desk says how many pairs are left, how many of them are to be merged, and how many R refuses; only likely
+        ones cost model calls."""
         support = clustered()
         async with opened(support, (160, 34), mode="6") as pilot:
             left, likely = support.goals.progress().left, support.goals.above(0.05)
-            assert len(likely) == 2
-            assert f"2 likely left, {left - 2} unlikely: R refuses these" in text(pilot)
-            assert "2 pairs not asked about: 8 model calls" in text(pilot)
+            assert len(likely) == 4
+            assert f"{left} pairs left, 0 to 4 to merge" in text(pilot)
+            assert f"{left - 4} unlikely: R refuses these" in text(pilot)
+            assert "4 pairs not asked about: 16 model calls" in text(pilot)
             answer(support, likely[0].pair, 0.01, 0.01, -3.0)
-            await until(
-                pilot, lambda: f"1 likely left, {left - 1} unlikely: R refuses these" in text(pilot)
-            )
-            assert "1 pair not asked about: 4 model calls" in text(pilot)
-            answer(support, likely[1].pair, 0.01, 0.01, -3.0)
-            await until(pilot, lambda: f"none likely left, {left} unlikely: R" in text(pilot))
-            assert "not asked about" not in text(pilot)
+            await until(pilot, lambda: "3 pairs not asked about: 12 model calls" in text(pilot))
+            for pair in likely[1:]:
+                answer(support, pair.pair, 0.01, 0.01, -3.0)
+            await until(pilot, lambda: "not asked about" not in text(pilot))
+            progress = support.goals.progress()
+            assert f"{left - progress.likely} unlikely: R refuses these" in text(pilot)
+
+    async def test_nothing_is_certain(self) -> None:
+        """A list of pairs prints no probability as certain, however sure many decisions make it."""
+        assert [number_format.estimate(p) for p in (0.999, 1.0, 0.994, 0.006, 0.001, None)] == [
+            ">.99", ">.99", ".99", ".01", "<.01", "–",
+        ]  # fmt: skip
+        support = clustered()
+        for proposal in support.goals.above(0.0001)[:2]:
+            evidence = replace(proposal.evidence, probability=0.9999)
+            support.goals.merge(replace(proposal, evidence=evidence))
+        async with opened(support, (160, 34), mode="6") as pilot:
+            await press(pilot, "H")
+            assert ">.99" in text(pilot)
+            assert "1.0" not in text(pilot)
 
 
 class TestSettling:

@@ -6,20 +6,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
 from engine.store.project import Project
+from screens.merge_review.group_pane import SidePane
 from screens.merge_review.screen import MergeDeskScreen
 from tests.engine.services.goals.goal_project import cluster, fill_topics, stored_goals
-from tests.screens.driving import lines, press, settle, text
+from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import services
 from workbench.app import WorkbenchApp
 
 
 @asynccontextmanager
-async def on_file(project: Project, mode: str) -> AsyncIterator[Pilot[None]]:
+async def on_file(
+    project: Project, mode: str, size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[Pilot[None]]:
     app = WorkbenchApp(services(project), lambda listener: lambda: None)
-    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         await press(pilot, mode)
         yield pilot
@@ -48,11 +52,11 @@ async def test_a_session(tmp_path: Path) -> None:
             first = pair(pilot)
             assert first is not None
             await press(pilot, "e", "ctrl+u", *"What they asked", "enter", "y")
-            assert "1 decided (1 merged, 0 refused)" in text(pilot)
+            assert "1 merged, 0 refused" in text(pilot)
             await press(pilot, "n", "N", "u", "u")
-            assert "1 decided (1 merged, 0 refused)" in text(pilot)
+            assert "1 merged, 0 refused" in text(pilot)
             await press(pilot, "U")
-            assert "2 decided (1 merged, 1 refused)" in text(pilot)
+            assert "1 merged, 1 refused" in text(pilot)
             refused = stored_goals(project).history()
             assert [given.kind for given in refused if given.active] == ["apart", "merge"]
             await press(pilot, "p", "a", "H")
@@ -63,12 +67,62 @@ async def test_a_session(tmp_path: Path) -> None:
     assert "What they asked" in {label for label, _ in before.values()}
     with Project.open(path) as project:
         async with on_file(project, "6") as pilot:
-            assert "2 decided (1 merged, 1 refused)" in text(pilot)
+            assert "1 merged, 1 refused" in text(pilot)
             await press(pilot, "u", "u", "u")
-            assert "0 decided" in text(pilot)
+            assert "0 merged, 0 refused" in text(pilot)
             assert pair(pilot) == first
             await press(pilot, "U", "U", "U")
     assert stored_groups(path) == before
+
+
+async def test_a_split_keeps_the_pair(tmp_path: Path) -> None:
+    """After a split the largest part stands beside the other group, and the desk names both sides as they stand now, so
+    that a key for A is not meant for the former A."""
+    path = tmp_path / "goals.wb"
+    with Project.open(path, create=True) as project:
+        fill_topics(project)
+        cluster(project, k=4)
+        async with on_file(project, "6") as pilot:
+            before = pair(pilot)
+            assert before is not None
+            await press(pilot, "S", "a", "enter")
+            goals = stored_goals(project)
+            after = pair(pilot)
+            assert after is not None
+            assert before[1] in after
+            assert before[0] not in after
+            given = goals.history()[0]
+            part = next(key for key in after if key != before[1])
+            assert part in given.made
+            sizes = {group.id: group.size for group in goals.groups()}
+            assert sizes[part] == max(sizes[key] for key in given.made)
+            labels = {group.id: group.label for group in goals.groups()}
+            a, b = (labels[key] for key in after)
+            await until(pilot, lambda: "The groups changed. In front now" in text(pilot))
+            shown = " ".join(text(pilot).split())
+            assert a[:12] in shown
+            assert b[:12] in shown
+            await press(pilot, "r")
+            assert f"A      {sizes[after[0]]}  {a[:10]}" in text(pilot)
+
+
+async def test_cards_use_the_room(tmp_path: Path) -> None:
+    """On a large terminal a card shows all members that fit, on a small one four of a kind."""
+    path = tmp_path / "goals.wb"
+    with Project.open(path, create=True) as project:
+        fill_topics(project)
+        cluster(project, k=2)
+        counts = {}
+        for size in ((80, 24), (200, 60)):
+            async with on_file(project, "6", size) as pilot:
+                pane = pilot.app.screen.query_one("#side-a", SidePane)
+                counts[size] = len(pane.shown)
+                room = pane.query_one(VerticalScroll)
+                if size == (200, 60):
+                    assert room.max_scroll_y == 0
+        group = stored_goals(project).groups()[0]
+        assert counts[80, 24] <= 8 < counts[200, 60]
+        assert counts[200, 60] == min(group.size, 24)
 
 
 async def test_working_to_the_end(tmp_path: Path) -> None:

@@ -77,6 +77,21 @@ class TestThreshold:
         assert near[0, 1] < found.threshold
         assert found.threshold > 0
 
+    def test_cosine_at_threshold(self) -> None:
+        """A pair whose centres are more alike than this cosine is above the threshold of the scaled similarity, any
+        other is below it."""
+        vectors, _ = tree(6, 4, 30, apart=0.4)
+        clusters = cluster(vectors, 24, 0)
+        found = granularity(vectors, clusters.labels)
+        sums = np.array([vectors[clusters.labels == n].sum(axis=0) for n in range(clusters.k)])
+        centres = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        sizes = clusters.sizes.astype(float)
+        above = found.scaled_similarity(sums, sizes) > found.threshold
+        pairs = np.triu_indices(clusters.k, 1)
+        needed = found.cosine_at_threshold(sums, sizes)
+        assert ((centres @ centres.T > needed) == above)[pairs].all()
+        assert 0 < above[pairs].sum() < len(above[pairs])
+
     def test_repeats_itself(self) -> None:
         """The same rows, clusters and seed give the same threshold, bit for bit."""
         vectors, labels = tree(5, 3, 40, apart=0.4)

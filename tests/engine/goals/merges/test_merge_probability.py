@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -74,6 +76,47 @@ class TestFit:
 
 
 class TestProbability:
+    def test_mean_over_the_weights(self) -> None:
+        """The probability is the mean over the distribution of the weights: as many drawn weights give, and nearer to a
+        half than that of the best weights, the more so where fewer decisions tell."""
+        model = refit(PRIOR, np.array([[1.0, 0.0], [-1.0, 0.5]]), [True, False])
+        x = np.array([[3.0, 0.0], [-2.0, 1.0], [0.2, 0.0]])
+        drawn = np.random.default_rng(0).multivariate_normal(
+            model.weights, np.array(model.covariance), 20_000
+        )
+        exact = (1 / (1 + np.exp(-design(x) @ drawn.T))).mean(axis=1)
+        assert model.probabilities(x) == pytest.approx(exact, abs=0.02)
+        best = 1 / (1 + np.exp(-design(x) @ np.array(model.weights)))
+        assert (np.abs(model.probabilities(x) - 0.5) < np.abs(best - 0.5)).all()
+
+    def test_limit_before_decisions(self) -> None:
+        """Before any decision the other features cannot make a pair more probable than the leeway of the first one;
+        they can still make it less probable, and one decision ends the limit."""
+        prior = replace(PRIOR, leeway=1.0)
+        limited, free = refit(prior, NONE, []), refit(PRIOR, NONE, [])
+        x = np.array([[-1.0, 8.0], [-1.0, 0.1], [-1.0, -8.0]])
+        assert limited.probabilities(x)[0] == free.probabilities(np.array([[0.0, 0.0]]))[0]
+        assert limited.probabilities(x)[0] < free.probabilities(x)[0]
+        assert limited.probabilities(x)[1:].tolist() == free.probabilities(x)[1:].tolist()
+        given = np.array([[0.0, 0.0]]), [True]
+        assert (
+            refit(prior, *given).probabilities(x).tolist()
+            == refit(PRIOR, *given).probabilities(x).tolist()
+        )
+
+    def test_count_to_merge(self) -> None:
+        """The range of how many are to be merged holds the sum of the probabilities, and narrows with decisions."""
+        x = np.random.default_rng(1).normal(size=(200, 2))
+        merged = (x[:, 0] > 0).tolist()
+        widths = []
+        for n in (0, 10, 100):
+            model = refit(PRIOR, x[:n], merged[:n])
+            low, high = model.count_range(x)
+            assert 0 <= low < model.probabilities(x).sum() < high <= len(x)
+            widths.append(high - low)
+        assert widths == sorted(widths, reverse=True)
+        assert refit(PRIOR, NONE, []).count_range(x) == refit(PRIOR, NONE, []).count_range(x)
+
     def test_missing(self) -> None:
         """NaN, which stands for a question that was not asked, counts as 0."""
         model = refit(PRIOR, NONE, [])
