@@ -31,6 +31,9 @@ LEAST_FOR_TAG = 5
 
 THRESHOLD = 0.5
 
+COMPARED = 500
+"""Conversations among which marked ones are looked through for near-duplicates."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -54,6 +57,7 @@ class TeachingService:
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called when a fit was stored or taken over."""
         self._project, self._changed = project, changed
+        self._shingles: dict[int, Ints] = {}
         self._state = threading.Condition()
         self._thread: threading.Thread | None = None
         self._asked = self._busy = self._closing = False
@@ -237,10 +241,7 @@ class TeachingService:
             [(given[key] * 2 - 1) if key in given else 0 for key in known.ids.tolist()], np.int64
         )
         marked = known.ids[mark != 0].tolist()
-        texts = (
-            " ".join(piece.text for piece in log.pieces) for log in logs_of(self._project, marked)
-        )
-        group = near_duplicates.groups([near_duplicates.shingles(text) for text in texts])
+        group = self._groups(known, marked)
         p = taught.teach(known.features, mark, group)
         place = np.full(len(mark), -1)
         order = taught.instructive(known.features, mark, p, known.scores)
@@ -265,6 +266,22 @@ class TeachingService:
 
         self._project.write(write)
         return found
+
+    def _groups(self, known: _Known, marked: Sequence[int]) -> Ints:
+        """A group for each marked conversation, which nearly equal ones share.
+
+        They are compared among others as well: among a few alone, what all conversations have in common, such as the
+        prompt of an agent, would make them nearly equal.
+        """
+        random = np.random.default_rng(taught.SEED)
+        among = sorted({*marked, *random.permutation(known.ids)[:COMPARED].tolist()})
+        missing = [key for key in among if key not in self._shingles]
+        for log in logs_of(self._project, missing):
+            text = " ".join(piece.text for piece in log.pieces)
+            self._shingles[log.id] = near_duplicates.shingles(text)
+        groups = near_duplicates.groups([self._shingles[key] for key in among])
+        group = dict(zip(among, groups.tolist(), strict=True))
+        return np.array([group[key] for key in marked], dtype=np.int64)
 
 
 def _is_due(newest: Taught | None, marks: int) -> bool:

@@ -1,0 +1,231 @@
+"""Teaching on a project file: success by verdicts, tags by tagging; in the background, and by the commands."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.events import DataChanged, Event
+from engine.filters import ListQuery, parse_filter
+from engine.records.taught import LEAST_OF_EACH, SUCCESS
+from engine.records.triage import Verdict
+from engine.services.workspace import Workspace
+from engine.store import hidden_states, runs, taught
+from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store.project import Project
+from tests.engine.store.support import fill, give_scores, talk
+from workbench.cli import main
+
+COUNT = 80
+WIDTH = 16
+
+
+def succeeded(number: int) -> bool:
+    """Whether a conversation succeeded, by its id: every other one."""
+    return number % 2 == 0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Eighty conversations with hidden states that tell success by half of their dimensions, and one without states."""
+    random = np.random.default_rng(1)
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(
+            project,
+            [talk(f"c{n}", f"hello {n} {n * 7} {n * 13}", f"so {n}") for n in range(1, COUNT + 2)],
+        )
+        give_scores(project, dict.fromkeys(range(1, COUNT + 1), 0.5))
+        entries = []
+        for number in range(1, COUNT + 1):
+            states = random.normal(size=(2, WIDTH))
+            states[1, :8] += 2 if succeeded(number) else -2
+            places = (BoundaryPlace(0, 1, 1, 10, 10), BoundaryPlace(1, 2, 1, 20, 10))
+            entries.append(StateEntry(number, places, states.astype("<f2").tobytes(), None, 10))
+
+        def store(conn: sqlite3.Connection) -> None:
+            run = runs.create(
+                conn, stage="read", config_hash="s", params={}, fingerprints={}, code_version="t"
+            )
+            hidden_states.register(conn, "s", "tiny.gguf", None)
+            hidden_states.add(conn, "s", run, entries)
+            runs.finish(conn, run, "done", "read")
+
+        project.write(store)
+    return str(tmp_path / "p.wb")
+
+
+@pytest.fixture
+def workspace(path: str) -> Iterator[Workspace]:
+    """The project, opened."""
+    with Workspace(Path(path)) as workspace:
+        yield workspace
+
+
+def judge(workspace: Workspace, count: int) -> None:
+    """Gives right verdicts to what the order of triage asks first, one after the other."""
+    services = workspace.services()
+    for _ in range(count):
+        services.teaching.prepare()
+        key = services.triage.queue("teaching").items[0].conversation_id
+        services.triage.give(key, Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE)
+        services.teaching.wait()
+
+
+def matching(workspace: Workspace, text: str) -> list[int]:
+    """Ids that a filter matches."""
+    return list(workspace.services().conversations.ids(ListQuery(parse_filter(text))))
+
+
+class TestSuccess:
+    def test_verdicts_teach_it_while_they_are_given(self, workspace: Workspace) -> None:
+        """From enough verdicts of both kinds there is a probability of success for every conversation with states,
+        tested out of fold; the completeness scores stay as they were, and screens are told."""
+        told: list[Event] = []
+        workspace.subscribe(told.append)
+        services = workspace.services()
+        judge(workspace, 5)
+        assert services.teaching.success() is None
+        judge(workspace, 25)
+        found = services.teaching.success()
+        assert found is not None
+        assert found.test is not None
+        assert min(found.test.positive, found.test.negative) >= LEAST_OF_EACH
+        assert found.test.auroc.value > 0.8
+        assert found.test.rate.corrected is not None
+        assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high
+        rows = services.conversations.rows(list(range(1, COUNT + 2)))
+        right = [(row.success or 0) > 0.5 for row in rows[:-1]]
+        assert sum(a == succeeded(n) for n, a in enumerate(right, start=1)) > 0.9 * COUNT
+        assert rows[-1].success is None
+        assert {row.p_end_normalised for row in rows[:-1]} == {0.5}
+        assert DataChanged(frozenset({"taught"})) in told
+
+    def test_newer_verdicts_wait_to_be_taken_over(self, workspace: Workspace) -> None:
+        """Verdicts after the first result change nothing that is shown before they are taken over; what they would
+        change is counted as it then happens."""
+        services = workspace.services()
+        judge(workspace, 30)
+        before = services.teaching.success()
+        shown = matching(workspace, "success>=.5")
+        for key in matching(workspace, "verdict:none -name:c81")[:10]:
+            wrong = Verdict.INCOMPLETE if succeeded(key) else Verdict.COMPLETE
+            services.triage.give(key, wrong)
+        services.teaching.wait()
+        change = services.teaching.change()
+        assert change is not None
+        assert services.teaching.success() == before
+        assert matching(workspace, "success>=.5") == shown
+        services.teaching.take_over()
+        after = matching(workspace, "success>=.5")
+        assert len(set(after) - set(shown)) == change.up
+        assert len(set(shown) - set(after)) == change.down
+        assert services.teaching.success() == change.then
+        assert services.teaching.change() is None
+
+    def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: Workspace) -> None:
+        """Undone verdicts teach nothing."""
+        services = workspace.services()
+        services.triage.give(1, Verdict.COMPLETE)
+        services.triage.give(2, Verdict.UNSURE)
+        services.triage.give(3, Verdict.INCOMPLETE)
+        services.triage.undo()
+        with workspace.project.reading() as conn:
+            assert taught.marks(conn, SUCCESS) == {1: True}
+
+    def test_without_states(self, tmp_path: Path) -> None:
+        """Without hidden states verdicts are taken as ever; the command says what is missing, and fails."""
+        path = tmp_path / "n.wb"
+        with Workspace(path, create=True) as workspace:
+            fill(workspace.project, [talk("a", "hi"), talk("b", "ho")])
+            services = workspace.services()
+            assert services.triage.place().order == "threshold"
+            services.triage.give(1, Verdict.COMPLETE)
+            services.teaching.wait()
+            assert services.teaching.newest() is None
+            assert len(services.triage.queue("teaching").items) == 1
+        assert main(["run", "success", str(path)]) == 2
+
+
+class TestTag:
+    def test_marks(self, workspace: Workspace) -> None:
+        """A tag, the tag that denies it, and verdicts that were given later without it are its marks; verdicts from
+        before it was used are not."""
+        triage = workspace.services().triage
+        triage.give(1, Verdict.COMPLETE)
+        triage.give(2, Verdict.COMPLETE)
+        triage.tag([3, 4], "rude")
+        triage.give(4, Verdict.COMPLETE)
+        triage.give(5, Verdict.INCOMPLETE)
+        triage.tag([6, 3], "not-rude")
+        triage.untag([3], "not-rude")
+        triage.give(2, Verdict.INCOMPLETE)
+        with workspace.project.reading() as conn:
+            assert taught.marks(conn, "rude") == {2: False, 3: True, 4: True, 5: False, 6: False}
+            assert taught.marks(conn, "never used") == {}
+
+    def test_it_proposes_and_tags_nothing(self, workspace: Workspace) -> None:
+        """`tag:NAME?` finds what is like the tagged ones and not tagged; a key tags, and takes it out of the
+        proposals; nothing else does."""
+        services = workspace.services()
+        services.triage.tag([2, 4, 6, 8, 10], "good")
+        services.triage.tag([1, 3, 5, 7, 9], "not-good")
+        services.teaching.wait()
+        found = matching(workspace, "tag:good?")
+        assert len(found) > 20
+        assert sum(map(succeeded, found)) > 0.9 * len(found)
+        assert not set(found) & set(range(1, 11))
+        assert matching(workspace, "tag:good") == [2, 4, 6, 8, 10]
+        services.triage.tag([found[0]], "good")
+        assert matching(workspace, "tag:good?") == found[1:]
+
+    def test_command_and_export(
+        self, path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
+    ) -> None:
+        """`run tag` prints the test out of fold and what to mark next, keeps the threshold it is given, and the export
+        has a line for every conversation with its probability."""
+        services = workspace.services()
+        services.triage.tag([2, 4, 6, 8], "good")
+        services.triage.tag([1, 3, 5, 7], "not-good")
+        workspace.close()
+        assert main(["run", "tag", path, "good", "--threshold", ".8", "--next", "3"]) == 0
+        out = capsys.readouterr().out
+        assert "4 tagged good, 4 tagged not-good" in out
+        assert "so this says little" in out
+        assert out.count("\n  ") == 3
+        assert main(["run", "tag", path, "good", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["threshold"] == 0.8
+        assert main(["export", path, "proposals"]) == 0
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert len(lines) == COUNT
+        assert {line["tag"] for line in lines} == {"good"}
+        assert [line["marked"] for line in lines[:9]] == [False, True] * 4 + [None]
+        assert sum(line["proposed"] for line in lines) == found["test"]["proposed"]
+        assert main(["run", "tag", path, "goood"]) == 2
+        assert "Tags: good, not-good." in capsys.readouterr().err
+
+
+def test_the_command_for_success(
+    path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
+) -> None:
+    """`run success` says what newer verdicts would change and changes nothing; with --use they are in force."""
+    judge(workspace, 30)
+    services = workspace.services()
+    for key in matching(workspace, "verdict:none -name:c81")[:5]:
+        services.triage.give(key, Verdict.INCOMPLETE)
+    services.teaching.wait()
+    workspace.close()
+    assert main(["run", "success", path]) == 0
+    assert "--use takes it over" in capsys.readouterr().out
+    assert main(["run", "success", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["change"] is not None
+    assert main(["run", "success", path, "--use"]) == 0
+    capsys.readouterr()
+    assert main(["run", "success", path, "--json"]) == 0
+    change = json.loads(capsys.readouterr().out)["change"]
+    assert change == {"up": 0, "down": 0}
