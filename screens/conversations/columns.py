@@ -65,7 +65,9 @@ class ListColumns:
         return [
             Column("state", "", 1, _state_cell),
             Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
-            Column("success", "success", number_format.BAR_WIDTH + 4, _success_cell, keep=7),
+            Column(
+                "success", "success", number_format.BAR_WIDTH + 4, _success_cell, keep=CHOSEN_KEEP
+            ),
             Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
             Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
             Column("length", "length", 8, _length_cell, right=True, keep=4),

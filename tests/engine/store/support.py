@@ -7,13 +7,16 @@ import pickle
 import sqlite3
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
+
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.records.imports import Leak, Parsed
-from engine.store import imports, runs, scores, settings
+from engine.store import hidden_states, imports, runs, scores, settings
+from engine.store.hidden_states import BoundaryPlace, StateEntry
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 
@@ -95,6 +98,32 @@ def give_scores(
             ],
         )
         runs.finish(conn, run_id, "done", "scored")
+
+    project.write(work)
+
+
+def give_states(project: Project, by_id: Mapping[int, bool]) -> None:
+    """Keeps hidden states of conversations, two boundaries each; half of their dimensions tell the given answers."""
+    random = np.random.default_rng(1)
+    entries = []
+    for key, answer in sorted(by_id.items()):
+        states = random.normal(size=(2, 16))
+        states[1, :8] += 2 if answer else -2
+        places = (BoundaryPlace(0, 1, 1, 10, 10), BoundaryPlace(1, 2, 1, 20, 10))
+        entries.append(StateEntry(key, places, states.astype("<f2").tobytes(), None, 10))
+
+    def work(conn: sqlite3.Connection) -> None:
+        run_id = runs.create(
+            conn,
+            stage="read",
+            config_hash="states-a",
+            params={},
+            fingerprints={},
+            code_version="test",
+        )
+        hidden_states.register(conn, "states-a", "tiny.gguf", None)
+        hidden_states.add(conn, "states-a", run_id, entries)
+        runs.finish(conn, run_id, "done", "read")
 
     project.write(work)
 

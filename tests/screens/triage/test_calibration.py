@@ -10,7 +10,8 @@ from engine.records.interval import Interval
 from engine.records.triage import Verdict
 from screens.triage.calibration_formatting import format_estimate, format_threshold
 from screens.triage.reliability import axis_line, plot_cells
-from tests.screens.driving import Size, lines, opened, press, text
+from tests.engine.store.support import give_states
+from tests.screens.driving import Size, lines, opened, press, text, until
 from tests.screens.project import ScreenProject, conversation, project_of
 
 
@@ -42,6 +43,34 @@ class TestScreen:
             assert "calibration error" in shown
             assert "100%▏" in shown
             assert "everything" in shown
+
+    async def test_success(self) -> None:
+        """What verdicts teach about success stands there with its test; what newer ones would change stands beside it,
+        and only `s` takes it over. Triage begins with what teaches most, and shows the probability on the card."""
+        support = project_of([conversation(n, 0.9) for n in range(1, 61)])
+        give_states(support.file, {n: n % 2 == 0 for n in range(1, 61)})
+        async with opened(support, (200, 60), mode="3") as pilot:
+            assert "what teaches most first" in text(pilot)
+            await press(pilot, "K")
+            assert "no verdict" in text(pilot).lower()
+            await press(pilot, "escape")
+            for keys, wanted in ((30, "success told"), (6, "would change (K)")):
+                for _ in range(keys):
+                    key = pilot.app.screen.conversation  # type: ignore[attr-defined]
+                    await press(pilot, "c" if key % 2 == 0 else "i")
+                support.teaching.wait()
+                await until(pilot, lambda wanted=wanted: wanted in text(pilot))  # type: ignore[misc]
+            assert "likely to have succeeded, by your verdicts" in text(pilot)
+            await press(pilot, "K")
+            assert "succeeded, errors taken out" in text(pilot)
+            assert "newer verdicts:" in text(pilot)
+            change = support.teaching.change()
+            assert change is not None
+            await press(pilot, "s")
+            assert support.teaching.success() == change.then
+            await until(pilot, lambda: "newer verdicts:" not in text(pilot))
+            await press(pilot, "s")
+            assert "No newer verdicts wait" in text(pilot)
 
     async def test_filters(self) -> None:
         """Saved filters have their own line; without any it is said where they are saved."""

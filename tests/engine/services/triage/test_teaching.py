@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from engine.events import DataChanged, Event
@@ -15,14 +13,12 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.taught import LEAST_OF_EACH, SUCCESS
 from engine.records.triage import Verdict
 from engine.services.workspace import Workspace
-from engine.store import hidden_states, runs, taught
-from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store import taught
 from engine.store.project import Project
-from tests.engine.store.support import fill, give_scores, talk
+from tests.engine.store.support import fill, give_scores, give_states, talk
 from workbench.cli import main
 
 COUNT = 80
-WIDTH = 16
 
 
 def succeeded(number: int) -> bool:
@@ -33,29 +29,13 @@ def succeeded(number: int) -> bool:
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Eighty conversations with hidden states that tell success by half of their dimensions, and one without states."""
-    random = np.random.default_rng(1)
     with Project.open(tmp_path / "p.wb", create=True) as project:
         fill(
             project,
             [talk(f"c{n}", f"hello {n} {n * 7} {n * 13}", f"so {n}") for n in range(1, COUNT + 2)],
         )
         give_scores(project, dict.fromkeys(range(1, COUNT + 1), 0.5))
-        entries = []
-        for number in range(1, COUNT + 1):
-            states = random.normal(size=(2, WIDTH))
-            states[1, :8] += 2 if succeeded(number) else -2
-            places = (BoundaryPlace(0, 1, 1, 10, 10), BoundaryPlace(1, 2, 1, 20, 10))
-            entries.append(StateEntry(number, places, states.astype("<f2").tobytes(), None, 10))
-
-        def store(conn: sqlite3.Connection) -> None:
-            run = runs.create(
-                conn, stage="read", config_hash="s", params={}, fingerprints={}, code_version="t"
-            )
-            hidden_states.register(conn, "s", "tiny.gguf", None)
-            hidden_states.add(conn, "s", run, entries)
-            runs.finish(conn, run, "done", "read")
-
-        project.write(store)
+        give_states(project, {n: succeeded(n) for n in range(1, COUNT + 1)})
     return str(tmp_path / "p.wb")
 
 
