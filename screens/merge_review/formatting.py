@@ -33,16 +33,16 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
 
 
 def _left_pieces(progress: ReviewProgress) -> list[Piece]:
-    """The pairs that are left: how many of them are expected to be one goal, and how many R refuses."""
+    """The pairs that are left, between which numbers those to merge lie, and how many R refuses."""
     unlikely = progress.left - progress.likely
     low, high = (round(end) for end in progress.to_merge_range)
     expected = f"{low:,} to {high:,}" if low < high else f"{low:,}"
     pieces: list[Piece] = [
-        (f" · {number_format.counted(progress.left, 'pair')} left", "bold"),
+        (f" · {progress.left:,} left", "bold"),
         f", {expected} to merge",
     ]
     if unlikely:
-        pieces += [f" · {unlikely:,} unlikely: ", ("R", "bold $tone-accent"), " refuses these"]
+        pieces += [" · ", ("R", "bold $tone-accent"), f" refuses {unlikely:,} unlikely"]
     return pieces
 
 

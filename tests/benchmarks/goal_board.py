@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
@@ -171,24 +172,39 @@ def work_queue(
         at: Numbers of decisions after which `seen` is told: how many, labels as decided, and labels when the merge
             probability, refitted to the decisions so far, does the rest.
     """
+    for count, now, model in desk_steps(board, gold, order, max(at)):
+        if count in at:
+            seen(count, now.labels.copy(), merged(now, model))
+
+
+def desk_steps(
+    board: Board, gold: Numbers, order: MergeOrder, most: int
+) -> Iterator[tuple[int, Board, MergeModel]]:
+    """What the person of `work_queue` has in front after 0, 1, ... `most` decisions: how many, the groups that stand,
+    and the merge probability fitted so far. The same board is changed by the next step."""
     board = board.copy()
     rows: list[Floats] = []
     answers: list[bool] = []
-    for count in range(max(at) + 1):
+    for count in range(most + 1):
         taught = np.array(rows).reshape(len(rows), len(NAMES))
         model = refit(PRIOR, taught, answers)
-        if count in at:
-            seen(count, board.labels.copy(), merged(board, model))
+        yield count, board, model
         a, b = board.pairs()
         if not len(a):
             continue
         found = board.features(a, b)
         next_ = ranked(order, model, found, board.similarity(a, b), board.masses(a, b))[0]
         first, second = int(a[next_]), int(b[next_])
-        same = _commonest(gold, board.labels, first) == _commonest(gold, board.labels, second)
+        same = bool(same_goal(board, gold, a[[next_]], b[[next_]])[0])
         rows.append(found[next_])
         answers.append(same)
         (board.merge if same else board.refuse)(first, second)
+
+
+def same_goal(board: Board, gold: Numbers, a: Indices, b: Indices) -> npt.NDArray[np.bool_]:
+    """Whether the commonest goal of both sides of each pair is the same, shape (pairs,)."""
+    commonest = {int(n): _commonest(gold, board.labels, int(n)) for n in {*a.tolist(), *b.tolist()}}
+    return np.array([commonest[int(x)] == commonest[int(y)] for x, y in zip(a, b, strict=True)])
 
 
 def _commonest(gold: Numbers, labels: Numbers, group: int) -> int:

@@ -70,8 +70,8 @@ class TestPairs:
         async with opened(support, (160, 34), mode="6") as pilot:
             left, likely = support.goals.progress().left, support.goals.above(0.05)
             assert len(likely) == 4
-            assert f"{left} pairs left, 0 to 4 to merge" in text(pilot)
-            assert f"{left - 4} unlikely: R refuses these" in text(pilot)
+            assert f"{left} left, 0 to 4 to merge" in text(pilot)
+            assert f"R refuses {left - 4} unlikely" in text(pilot)
             assert "4 pairs not asked about: 16 model calls" in text(pilot)
             answer(support, likely[0].pair, 0.01, 0.01, -3.0)
             await until(pilot, lambda: "3 pairs not asked about: 12 model calls" in text(pilot))
@@ -79,7 +79,7 @@ class TestPairs:
                 answer(support, pair.pair, 0.01, 0.01, -3.0)
             await until(pilot, lambda: "not asked about" not in text(pilot))
             progress = support.goals.progress()
-            assert f"{left - progress.likely} unlikely: R refuses these" in text(pilot)
+            assert f"R refuses {left - progress.likely} unlikely" in text(pilot)
 
     async def test_nothing_is_certain(self) -> None:
         """A list of pairs prints no probability as certain, however sure many decisions make it."""
