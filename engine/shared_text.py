@@ -16,10 +16,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import compress, pairwise
 from typing import Any
 
 from engine.conversation import Role
@@ -30,6 +30,8 @@ LONG = 30
 FEWEST = 5
 """Conversations that must contain a text before it counts as shared."""
 MOST, SOME = 0.5, 0.1
+KEPT = 500
+"""Texts whose rest is kept in memory."""
 ROLES: tuple[Role, ...] = ("user", "assistant")
 """Roles whose texts are compared: those of goal texts and openings."""
 
@@ -101,13 +103,7 @@ class SharedText:
 
         A text with nothing shared in it is returned as it is.
         """
-        known = self._known.get(role)
-        if known is None:
-            return text
-        # What is left can be a common line now that was part of a longer one before.
-        while spans := _spans(text, known):
-            text = "\n".join(_around(text, spans))
-        return text
+        return self._kept(role, text) if role in self._known else text
 
     def as_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
@@ -117,6 +113,18 @@ class SharedText:
     def from_json(cls, stored: Mapping[str, Any]) -> SharedText:
         """What `as_json` returned."""
         return cls(tuple(SharedBlock(**one) for one in stored["blocks"]), stored["looked_at"])
+
+    @cached_property
+    def _kept(self) -> Callable[[Role, str], str]:
+        """`without` for a role with shared text. Instructions come again and again, so the last answers are kept."""
+
+        def kept(role: Role, text: str) -> str:
+            # What is left can be a common line now that was part of a longer one before.
+            while spans := _spans(text, self._known[role]):
+                text = "\n".join(_around(text, spans))
+            return text
+
+        return lru_cache(maxsize=KEPT)(kept)
 
     @cached_property
     def _known(self) -> dict[Role, _Known]:
@@ -179,20 +187,24 @@ def _blocks(
 
 
 class _Words:
-    """The words of a text: where they start and end, and which of them begin a line."""
+    """The words of a text: where they start, and which of them begin a line."""
 
     def __init__(self, text: str) -> None:
-        found = list(_WORD.finditer(text))
-        self.texts = [match[0] for match in found]
-        self.starts = [match.start() for match in found]
-        self.ends = [match.end() for match in found]
-        later = (
-            at
-            for at, (one, other) in enumerate(pairwise(found), start=1)
-            if text.find("\n", one.end(), other.start()) >= 0
-        )
-        self.lines = [0, *later] if found else []
+        self.texts: list[str] = []
+        self.starts: list[int] = []
+        self.lines: list[int] = []
+        at = 0
+        for line in text.split("\n"):
+            if found := _WORD.findall(line):
+                self.lines.append(len(self.texts))
+                self.texts += found
+                self.starts += [at + match.start() for match in _WORD.finditer(line)]
+            at += len(line) + 1
         self._line_set = frozenset(self.lines)
+
+    def end(self, at: int) -> int:
+        """Where a word ends."""
+        return self.starts[at] + len(self.texts[at])
 
     def whole(self, first: int, last: int) -> tuple[int, int]:
         """The whole lines and sentences between `first` and before `last`; (first, first) if there are none."""
@@ -216,14 +228,19 @@ class _Words:
 
 
 class _Known:
-    """The windows that are shared; `starts` are the words with which they begin."""
+    """The windows that are shared; `starts` and `long_starts` are the words with which they begin."""
 
     def __init__(self, common: Collection[str], long: Collection[str]) -> None:
         self.common, self.long = frozenset(common), frozenset(long)
-        self.starts = {key.lstrip("\n").partition(" ")[0] for key in self.common | self.long}
+        self.starts = {_first_word(key) for key in self.common}
+        self.long_starts = {_first_word(key) for key in self.long}
 
     def __bool__(self) -> bool:
-        return bool(self.starts)
+        return bool(self.common or self.long)
+
+
+def _first_word(key: str) -> str:
+    return key.lstrip("\n").partition(" ")[0]
 
 
 def _keys(words: _Words, common: bool) -> Iterator[str]:
@@ -257,20 +274,22 @@ def _runs(
 ) -> Iterator[tuple[int, int, bool]]:
     """Yields the places (first, end) of the stretches that are left out, in order, and whether they are common; with
     `also_inside` also the common ones inside long ones."""
-    possible = [text in known.starts for text in words.texts]
-    common, long = bytearray(len(possible)), bytearray(len(possible))
-    if known.common:
+    texts = words.texts
+    common, long = bytearray(len(texts)), bytearray(len(texts))
+    if known.common and not known.starts.isdisjoint(texts):
         for first, last in _within_lines(words):
-            if possible[first] and _key(words, first, last) in known.common:
+            if texts[first] in known.starts and _key(words, first, last) in known.common:
                 common[first:last] = b"\1" * (last - first)
-    if known.long:
-        begins = bytes(
-            possible[first] and _key(words, first, last) in known.long
-            for first, last in _across_lines(words)
-        )
+    if known.long and not known.long_starts.isdisjoint(texts):
+        begins = bytearray(len(texts))
+        possible = map(known.long_starts.__contains__, texts)
+        for first in compress(range(len(texts) - WINDOW + 1), possible):
+            begins[first] = " ".join(texts[first : first + WINDOW]) in known.long
         for chain in re.finditer(b"\1{%d,}" % (LONG - WINDOW + 1), begins):
             first, last = chain.start(), chain.end() + WINDOW - 1
             long[first:last] = b"\1" * (last - first)
+    if 1 not in common and 1 not in long:
+        return
     both = bytes(2 * one + other for one, other in zip(long, common, strict=True))
     for run in re.finditer(b"[\2\3]+|\1+", both):
         if run[0][0] == 1:
@@ -287,7 +306,7 @@ def _spans(text: str, known: _Known) -> list[tuple[int, int]]:
     ends can belong to what is not shared, like the first words of goals that begin alike."""
     words = _Words(text)
     wholes = (words.whole(first, last) for first, last, _ in _runs(words, known))
-    return [(words.starts[first], words.ends[last - 1]) for first, last in wholes if first < last]
+    return [(words.starts[first], words.end(last - 1)) for first, last in wholes if first < last]
 
 
 def _around(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
