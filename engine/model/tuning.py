@@ -30,6 +30,9 @@ LONG_TOKENS = 2048
 """Tokens of the second measurement, which shows the cost of attention on a long text."""
 NOISE_TOKENS = 64
 CLEAR_GAIN = 1.1
+THREAD_ROUNDS = 3
+BUSY_LOAD = 0.75
+"""Load of the last minute, as a share of the cores, from which thread counts are not compared."""
 HOPE = 1.3
 """A candidate gets another round only if it is at most this many times slower than the best so far."""
 F32_LIMIT = 0.4
@@ -121,6 +124,7 @@ def tune(
     """
     folder.mkdir(parents=True, exist_ok=True)
     cores = os.cpu_count() or 1
+    is_busy = busy(cores)  # before this program makes load itself
     reference = folder / f"{source.stem}-f32.part"
     candidates: list[dict[str, Any]] = []
     files: dict[str, Path] = {"as is": source}
@@ -167,7 +171,8 @@ def tune(
             kept = folder / f"{source.stem}-{best['format']}.gguf"
             files[best["format"]].replace(kept)
         report("choosing the number of threads")
-        threads, speed, noise = _best_threads(kept or source, text, cores, fastest, cancelled)
+        threads, speed, noise = _best_threads(kept or source, text, cores, is_busy, cancelled)
+        speed = max(speed, fastest) if threads == cores else speed
         return {
             "candidates": candidates,
             "chosen": best["format"],
@@ -223,20 +228,54 @@ def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None)
     return LlamaModel(path, LoadOptions(context=2048, threads=threads), cancelled)
 
 
+def busy(cores: int) -> bool:
+    """Whether other programs use so much of this machine that a comparison of thread counts tells nothing."""
+    try:
+        return os.getloadavg()[0] > BUSY_LOAD * cores
+    except OSError:
+        return False
+
+
+def choose_threads(speed: Callable[[int], float], cores: int, *, is_busy: bool) -> int:
+    """The number of threads to use: one on every core, or on every second where that is clearly faster.
+
+    Cores that share their execution units can be faster when half of them are used. Both numbers are measured in turn,
+    so that what another program does meanwhile slows both. Under load fewer threads look better than they are once the
+    load is gone, so then nothing is compared.
+
+    Args:
+        speed: Measures tokens a second with a number of threads.
+    """
+    half = max(1, cores // 2)
+    if half == cores or is_busy:
+        return cores
+    rounds = [(speed(cores), speed(half)) for _ in range(THREAD_ROUNDS)]
+    better = all(fewer > every for every, fewer in rounds)
+    best_every, best_half = (max(one) for one in zip(*rounds, strict=True))
+    return half if better and best_half > CLEAR_GAIN * best_every else cores
+
+
 def _best_threads(
-    path: Path, text: str, cores: int, with_all: float, cancelled: Callable[[], bool]
+    path: Path, text: str, cores: int, is_busy: bool, cancelled: Callable[[], bool]
 ) -> tuple[int, float, float]:
-    """The number of threads, its speed and the noise, given the speed with a thread on every core."""
+    """The number of threads, its speed in tokens a second and the noise."""
     model = _load(path, cancelled)
     tokens = model.tokenize(text)
     noise = noise_of(model, tokens)
-    model.close()
-    half = max(1, cores // 2)
-    if half < cores:
-        model = _load(path, cancelled, half)
-        with_half = speed_of(model, tokens, with_all)
+    measured: dict[int, float] = {}
+
+    def speed(threads: int) -> float:
+        if cancelled():
+            raise Cancelled("Tuning was cancelled.")
+        model.use_threads(threads)
+        found = speed_of(model, tokens, rounds=1)
+        measured[threads] = max(found, measured.get(threads, 0.0))
+        return found
+
+    try:
+        threads = choose_threads(speed, cores, is_busy=is_busy)
+        if threads not in measured:
+            speed(threads)
+    finally:
         model.close()
-        # When the machine is busy, fewer threads look better, so only a clear gain makes us use fewer than all cores.
-        if with_half > CLEAR_GAIN * with_all:
-            return half, with_half, noise
-    return cores, with_all, noise
+    return threads, measured[threads], noise

@@ -141,6 +141,10 @@ class LlamaModel:
         kind = self.meta(f"{self.meta('general.architecture')}.pooling_type")
         return int(kind) if kind else int(llama_cpp.LLAMA_POOLING_TYPE_MEAN)
 
+    def use_threads(self, count: int) -> None:
+        """Computes with so many threads from now on."""
+        llama_cpp.llama_set_n_threads(self._context, count, count)
+
     def close(self) -> None:
         """Frees context, adapters and weights."""
         for adapter in self._adapters.values():

@@ -1,0 +1,45 @@
+"""The number of threads that tuning chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.model.tuning import CLEAR_GAIN, choose_threads
+
+
+def measured(speeds: dict[int, float], slowdowns: list[float]) -> Callable[[int], float]:
+    """Measures these speeds, each measurement slowed by the next factor."""
+    factors = iter(slowdowns)
+    return lambda threads: speeds[threads] * next(factors)
+
+
+@given(st.lists(st.floats(0.3, 1.0), min_size=6, max_size=6))
+def test_load_alone_does_not_halve_the_threads(slowdowns: list[float]) -> None:
+    """Where all cores are twice as fast, half of them are chosen only if every single comparison says so by chance."""
+    chosen = choose_threads(measured({8: 200.0, 4: 100.0}, slowdowns), 8, is_busy=False)
+    turned = all(
+        100 * slowdowns[at + 1] > 200 * slowdowns[at] for at in range(0, len(slowdowns), 2)
+    )
+    assert chosen == 8 or turned
+
+
+@pytest.mark.parametrize(
+    ("half", "chosen"), [(90.0, 8), (100.0 * CLEAR_GAIN, 8), (120.0, 4), (200.0, 4)]
+)
+def test_half_where_it_is_clearly_faster(half: float, chosen: int) -> None:
+    """Half of the cores are used where they are faster by more than a tenth."""
+    assert choose_threads({8: 100.0, 4: half}.__getitem__, 8, is_busy=False) == chosen
+
+
+def test_nothing_is_compared_under_load() -> None:
+    """On a busy machine all cores are used, and nothing is measured for it; so on a single core."""
+
+    def never(threads: int) -> float:
+        raise AssertionError(threads)
+
+    assert choose_threads(never, 8, is_busy=True) == 8
+    assert choose_threads(never, 1, is_busy=False) == 1
