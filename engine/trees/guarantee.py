@@ -23,6 +23,10 @@ Predicate = Callable[[str, bool], bool | None]
 property (True), none has it (False), or it depends on the rest (None)."""
 
 
+PROVES_NOTHING = 0.99
+"""Distance of two bounds from which on they say nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProbabilityBounds:
     """Bounds on a probability: responses of mass `low` certainly have the property, of mass 1 - `high` certainly

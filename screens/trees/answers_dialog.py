@@ -1,5 +1,5 @@
-"""The dialog that lists the complete answers of a tree, by wording or by meaning, and compares them with another
-tree.
+"""The dialog that lists the texts of a tree's leaves, whole answers and beginnings, by wording or by meaning, and
+compares them with another tree.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from engine.services.trees.service import TreeService
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, hint_line
+from screens.trees.formatting import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background
 from screens.widgets.row_table import Column, Piece, RowTable
@@ -63,8 +64,20 @@ def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[
     return lines
 
 
+def kinds_text(answers: Sequence[AnswerRow]) -> str:
+    """How many texts are whole answers and how many only begin one, with their probability."""
+    whole = [answer.probability for answer in answers if answer.kind == "ended"]
+    begun = [answer.probability for answer in answers if answer.kind != "ended"]
+    parts = [f"{whole_count(len(whole))} ({number_format.probability(sum(whole))} of all)"]
+    if begun:
+        glyphs = f"{KIND_LOOKS['cut'][0]} {KIND_LOOKS['long'][0]}"
+        count = number_format.counted(len(begun), "beginning")
+        parts.append(f"{count} of others {glyphs} ({number_format.probability(sum(begun))})")
+    return " · ".join(parts)
+
+
 class AnswersDialog(Dialog[int | None]):
-    """Lists the complete answers with their probabilities; returns the node of the chosen one."""
+    """Lists the texts of the leaves with their probabilities; returns the node of the chosen one."""
 
     PLACE = "answers"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -88,7 +101,9 @@ class AnswersDialog(Dialog[int | None]):
     def compose(self) -> ComposeResult:
         """A title, the table, the whole answer under the cursor, the keys."""
         with Vertical(classes="dialog tall") as box:
-            box.border_title = Content("Complete answers, equal texts put together")
+            box.border_title = Content(
+                "Answers and beginnings of answers, equal texts put together"
+            )
             yield Static(id="about")
             yield self.table
             yield Static(id="whole")
@@ -131,16 +146,16 @@ class AnswersDialog(Dialog[int | None]):
     def _about(self) -> Content:
         grouped = self._meanings
         if grouped is None:
-            count = number_format.counted(len(self._lines), "answer")
+            count = kinds_text(self._answers)
             if self._other is None:
                 return Content(count)
             both = sum(line.there is not None for line in self._lines)
-            return Content(f"{count}, {both:,} of them in the other tree too")
+            return Content(f"{count} · {both:,} of them in the other tree too")
         groups = sum(line.meaning is not None for line in self._lines)
         bits = number_format.between(grouped.entropy_low, grouped.entropy_high)
         return Content.assemble(
             (number_format.counted(groups, "meaning"), "bold"),
-            f" of {number_format.counted(len(self._lines), 'answer')} · alike from ",
+            f" of {number_format.counted(len(self._lines), 'text')} · alike from ",
             (number_format.probability(grouped.threshold), "bold $tone-accent"),
             f" on · entropy over meanings {bits} bits",
             (f" · {one_line(grouped.by, 60)}", "$tone-muted"),

@@ -8,9 +8,37 @@ from textual.content import Content
 
 from engine import number_format
 from engine.records.trees import TreeRow
-from engine.services.trees.records import ConfigRow
+from engine.services.trees.records import ConfigRow, NodeKind, PropertyBounds
 from engine.text import one_line
 from engine.trees.compare import TreeComparison
+from engine.trees.guarantee import PROVES_NOTHING
+
+
+def format_bounds(bounds: PropertyBounds) -> str:
+    """The bounds on the probability of a property, or that the tree proves nothing of it."""
+    text = one_line(bounds.text, 40)
+    if bounds.high - bounds.low >= PROVES_NOTHING:
+        return f"nothing is proved of “{text}”: no whole answer settles it (g grows the tree)"
+    return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
+
+
+def format_leaves(leaves: int, kinds: Sequence[NodeKind]) -> str:
+    """The number of leaves, and how many are whole answers; the others only begin one.
+
+    Args:
+        kinds: The kinds of all nodes.
+    """
+    return f"{leaf_count(leaves)}, {whole_count(kinds.count('ended'))}"
+
+
+def leaf_count(number: int) -> str:
+    """`1 leaf`, `9 leaves`."""
+    return number_format.counted(number, "leaf").replace("leafs", "leaves")
+
+
+def whole_count(number: int) -> str:
+    """`no whole answer`, `1 whole answer`, `3 whole answers`."""
+    return number_format.counted(number, "whole answer") if number else "no whole answer"
 
 
 def format_growth(of: TreeRow | ConfigRow) -> str:

@@ -5,6 +5,7 @@ cursor.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -13,9 +14,9 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.trees import TreeRow
-from engine.services.trees.records import OpenTree, PropertyBounds
+from engine.services.trees.records import NodeKind, OpenTree, PropertyBounds
 from engine.text import one_line
-from screens.trees.formatting import format_growth
+from screens.trees.formatting import format_bounds, format_growth, format_leaves, leaf_count
 from screens.trees.layout import Folding, Segment
 from screens.trees.tree_view import KIND_LOOKS, RECORDED, TreeView
 
@@ -63,7 +64,7 @@ class TreePane(Vertical):
     def _show_texts(self) -> None:
         if self.opened is not None:
             self.query_one(".measures", Static).update(
-                measures_content(self.opened.item.row, self.bounds)
+                measures_content(self.opened.item.row, self.opened.nodes.kind, self.bounds)
             )
 
     def on_tree_view_highlighted(self) -> None:
@@ -92,18 +93,16 @@ def account_content(row: TreeRow) -> Content:
     )
 
 
-def measures_content(row: TreeRow, bounds: PropertyBounds | None) -> Content:
-    """The figures of the tree on one line; bounds on a property come first."""
+def measures_content(
+    row: TreeRow, kinds: Sequence[NodeKind], bounds: PropertyBounds | None
+) -> Content:
+    """The figures of the tree on one line, given the kinds of its nodes; bounds on a property come first."""
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:
-        ends = number_format.ends(bounds.low, bounds.high)
-        proved = [
-            (f"P({one_line(bounds.text, 40)}) in {ends}", "bold $tone-accent"),
-            " · ",
-        ]
+        proved = [(format_bounds(bounds), "bold $tone-accent"), " · "]
     parts = [
-        number_format.counted(row.leaves, "leaf").replace("leafs", "leaves"),
-        number_format.counted(row.answers, "distinct answer"),
+        format_leaves(row.leaves, kinds),
+        number_format.counted(row.answers, "distinct text"),
         f"best {number_format.log_probability(row.max_log_prob)}",
         f"entropy {number_format.between(row.entropy_low, row.entropy_high)} bits",
     ]
@@ -122,9 +121,7 @@ def segment_content(segment: Segment, compared: bool, there: float | None) -> Co
     """
     parts: list[str] = []
     if segment.forks:
-        parts.append(
-            f"fork · {number_format.counted(segment.leaves, 'leaf').replace('leafs', 'leaves')}"
-        )
+        parts.append(f"fork · {leaf_count(segment.leaves)}")
     else:
         parts.append(KIND_LOOKS[segment.kind][2])
     if segment.entropy is not None:

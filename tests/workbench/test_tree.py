@@ -58,7 +58,7 @@ class TestTree:
         text = done.stdout.decode()
 
         assert done.returncode == 0
-        assert "leaves · " in text
+        assert "leaves, 0 of them whole answers · " in text
         assert "recorded answer: log-probability -" in text
         assert "Growing a tree" in done.stderr.decode()
 

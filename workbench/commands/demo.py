@@ -9,10 +9,11 @@ from pathlib import Path
 
 from engine.jobs.contract import Stage
 from engine.number_format import duration
-from engine.services.run_requests import STEP_STOP, TreeRequest
+from engine.services.run_requests import STEP_STOP, ScoringRequest, TreeRequest
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
+from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from workbench.commands import first_look
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
@@ -24,8 +25,14 @@ from workbench.exits import DONE, WITH_GAPS
 CONVERSATIONS = 90
 """Fifteen of each world: enough for a probe and for goals, and read within two minutes on two old cores."""
 
-TREES = TreeRequest(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
-"""Trees of one conversation of each sample domain; others are grown on request."""
+TREES = TreeRequest(
+    TreeOptions(alpha=0.01, max_tokens=48, stop=(STEP_STOP,), transform=Transform(temperature=0.5)),
+    at="every",
+    adapter="smollm2-135m-samples",
+    limit=1,
+)
+"""A tree before each answer of one shop conversation. The adapter knows such logs, and half the temperature keeps
+to what is likely, so that whole answers hold most of the probability, and the trees show between which it wavers."""
 
 
 def demo_options(parser: argparse.ArgumentParser) -> None:
@@ -70,8 +77,9 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _further(workspace: Workspace) -> Sequence[Stage]:
-    """The trees, beside what `workbench open` does."""
-    return workspace.tree_runs.stages(TREES)
+    """Remaining tasks and trees, beside what `workbench open` does."""
+    remaining = workspace.scoring_runs.run(ScoringRequest()).stages[-1]
+    return [remaining, *workspace.tree_runs.stages(TREES)]
 
 
 def _import_only(samples: Path, path: Path, *, as_json: bool) -> int:

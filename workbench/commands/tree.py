@@ -20,11 +20,11 @@ from engine.stages.trees import tree_row
 from engine.store import conversations
 from engine.text import one_line
 from engine.trees.growth import Budget
-from engine.trees.guarantee import ProbabilityBounds, guarantee, parse_predicate
+from engine.trees.guarantee import PROVES_NOTHING, ProbabilityBounds, guarantee, parse_predicate
 from engine.trees.meaning import Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.places import Place, places
-from engine.trees.tree import ROOT, Tree
+from engine.trees.tree import ROOT, Kind, Tree
 from engine.worker.requests import GrownTree
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
@@ -124,7 +124,7 @@ def _print_tree(arguments: argparse.Namespace, found: _GrownTree) -> None:
         lines = tree_lines(grown.tree)
     for text in lines:
         print_text(text)
-    print_text(summary(measure(grown.tree)))
+    print_text(summary(measure(grown.tree), whole_answers(grown.tree)))
     row = found.row
     if row.answer_log_prob is not None:
         print_text(
@@ -132,7 +132,10 @@ def _print_tree(arguments: argparse.Namespace, found: _GrownTree) -> None:
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
     if found.bounds:
-        print_text(f"P({arguments.property}) in [{found.bounds.low:.3f}, {found.bounds.high:.3f}]")
+        low, high = found.bounds.low, found.bounds.high
+        print_text(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
+        if high - low >= PROVES_NOTHING:
+            print_text("  which proves nothing: no whole answer settles it; a lower --alpha may")
     if grown.note:
         narrate(f"The log did not fit: {grown.note}.")
 
@@ -203,12 +206,17 @@ def turn_lines(rows: Sequence[TreeRow]) -> list[str]:
     ]
 
 
-def summary(found: Measures) -> str:
-    """The figures of a tree in one line."""
+def whole_answers(grown: Tree) -> int:
+    """Number of leaves that are whole answers; the others only begin one."""
+    return sum(node.kind is Kind.ENDED for node in grown.nodes)
+
+
+def summary(found: Measures, whole: int) -> str:
+    """The figures of a tree in one line, given how many of its leaves are whole answers."""
     fork = found.first_fork
     parts = [
-        f"{found.leaves} leaves",
-        f"{found.answers} distinct answers",
+        f"{found.leaves} leaves, {whole} of them whole answers",
+        f"{found.answers} distinct texts",
         f"best {found.max_log_prob:.2f}",
         f"covered {found.covered:.2f}, pruned {found.pruned:.2f}, unexpanded {found.unexpanded:.2f}",
         f"entropy {found.entropy_low:.1f}-{found.entropy_high:.1f} bits",

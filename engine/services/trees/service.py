@@ -105,14 +105,14 @@ class TreeService:
         return OpenTree(item, columns(*self._tree(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
-        """The complete answers of a tree, most probable first."""
+        """The texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
         tree, _ = self._find(conversation_id, step, config_hash)
         return [answer_row(answer) for answer in answers(tree)]
 
     def meanings(
         self, conversation_id: int, step: int, config_hash: str, threshold: float
     ) -> GroupedAnswers:
-        """The complete answers of a tree grouped by meaning; raises UsageError where texts cannot be compared."""
+        """The texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
         tree, _ = self._find(conversation_id, step, config_hash)
         answers_by_p, found = self._meanings.of(tree, threshold)
         rows = [

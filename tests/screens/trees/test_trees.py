@@ -49,7 +49,7 @@ class TestWalking:
             assert "step 2 of warranty" in shown[0]
             assert "covered ." in shown[1]
             assert "unexpanded .00" in shown[1]
-            assert "leaves · " in shown[2]
+            assert "leaves, no whole answer · " in shown[2]
             assert "entropy" in shown[2]
             assert "◀ said" in text(pilot)
             first = layout(pilot).segments[0]
@@ -128,7 +128,7 @@ class TestLists:
         def summary(threshold: float) -> str:
             found = growing.trees.meanings(LAST, 2, CONFIG.config_hash, threshold)
             groups = 1 + max(answer.group or 0 for answer in found.answers)
-            return f"{groups} meanings of {len(found.answers)} answers · alike from .{threshold * 100:.0f}"
+            return f"{groups} meanings of {len(found.answers)} texts · alike from .{threshold * 100:.0f}"
 
         async with explored(growing) as pilot:
             await press(pilot, "l", "m")
