@@ -1,0 +1,101 @@
+"""Long work from the screens, with the services that the program opens and the default model: nothing is scripted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from engine import folders
+from engine.services.workspace import Workspace
+from engine.simulate.samples import sample_conversations, write_jsonl
+from screens.shell.run_dialog import RunDialog
+from tests.engine.services.tuned import tune
+from tests.screens.driving import press, settle, text
+from workbench.app import WorkbenchApp
+
+SECONDS = 300.0
+"""Longest wait for a job, far longer than one takes here on an idle machine."""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, quick_weights: Path) -> Path:
+    """Where a new project will be; the default model is tuned."""
+    tune(quick_weights, folders.data_dir(), folders.cache_dir())
+    return tmp_path / "p.wb"
+
+
+@asynccontextmanager
+async def screens_of(workspace: Workspace) -> AsyncIterator[Pilot[None]]:
+    """The app as the program starts it."""
+    app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        await settle(pilot)
+        yield pilot
+
+
+async def shown(pilot: Pilot[None], what: Callable[[str], bool]) -> None:
+    """Waits until the screen satisfies `what`."""
+    async with asyncio.timeout(SECONDS):
+        while not what(text(pilot)):
+            await pilot.pause(0.05)
+            await settle(pilot)
+
+
+async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> None:
+    """A file is imported by its path, the cost of scoring it is counted, and the scores are those in the project."""
+    samples = sorted(
+        sample_conversations(40, seed=5), key=lambda one: sum(len(m.seen) for m in one.messages)
+    )[:3]
+    source = tmp_path / "samples.jsonl"
+    write_jsonl(samples, source)
+    with Workspace(workspace, create=True) as opened:
+        async with screens_of(opened) as pilot:
+            await press(pilot, "i")
+            await pilot.press(*str(source))
+            await press(pilot, "enter")
+            await shown(pilot, lambda seen: "3 conversations" in seen)
+
+            await press(pilot, "2", "r")
+            assert isinstance(pilot.app.screen, RunDialog)
+            await press(pilot, "home", "down")
+            await shown(pilot, lambda seen: "3 conversations ·" in seen and "tokens" in seen)
+            await press(pilot, "enter")
+            await shown(pilot, lambda seen: "100% scored" in seen)
+        rows = opened.services().conversations
+        found = [rows.score(key) for key in (1, 2, 3)]
+    assert [score.mode for score in found if score is not None] == ["base"] * 3
+
+
+async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
+    """An instruction is played by the model after its cost was shown; its score and its replies are then on the
+    screen."""
+    instruction = {
+        "task_id": "plums",
+        "task": "math",
+        "shards": [{"shard_id": 1, "shard": "How many plums are 2 and 3 plums?"}],
+        "question": "How many plums are 2 and 3 plums? Answer with the number only.",
+        "answer": "2 + 3 = 5\n#### 5",
+    }
+    source = tmp_path / "plums.json"
+    source.write_text(json.dumps([instruction]), "utf-8")
+    with Workspace(workspace, create=True) as opened:
+        async with screens_of(opened) as pilot:
+            await press(pilot, "9", "n")
+            fields = pilot.app.screen
+            fields.query_one("#instructions", Input).value = str(source)
+            fields.query_one("#conditions", Input).value = "full"
+            fields.query_one("#temperature", Input).value = "0"
+            await shown(pilot, lambda seen: "1 to play" in seen)
+            await press(pilot, "enter")
+            await shown(pilot, lambda seen: "plums/full" in seen)
+            await press(pilot, "enter", "enter")
+            assert instruction["question"] in text(pilot)
+        (setting,) = opened.simulations().settings("sharded")
+    assert setting.played == 1
