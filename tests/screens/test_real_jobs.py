@@ -76,11 +76,12 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
 async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
     """An instruction is played by the model after its cost was shown; its score and its replies are then on the
     screen."""
+    question = "How many plums are 2 and 3 plums? Answer with the number only."
     instruction = {
         "task_id": "plums",
         "task": "math",
         "shards": [{"shard_id": 1, "shard": "How many plums are 2 and 3 plums?"}],
-        "question": "How many plums are 2 and 3 plums? Answer with the number only.",
+        "question": question,
         "answer": "2 + 3 = 5\n#### 5",
     }
     source = tmp_path / "plums.json"
@@ -96,6 +97,6 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "plums/full" in seen)
             await press(pilot, "enter", "enter")
-            assert instruction["question"] in text(pilot)
+            assert question in text(pilot)
         (setting,) = opened.simulations().settings("sharded")
     assert setting.played == 1
