@@ -14,7 +14,7 @@ class ConversationRow:
     """One row of the conversation list.
 
     Attributes:
-        opening: The beginning of the first user message, as imported.
+        opening: The beginning of the first user message that says more than what conversations share.
         success: Probability of success that verdicts taught; None before they did, and without hidden states.
     """
 
