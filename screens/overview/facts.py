@@ -273,7 +273,7 @@ def _shared_pieces(shared: SharedText) -> list[Piece]:
     return [
         (f"{first.conversations:,} of {shared.looked_at:,}", "bold"),
         (" share  ", "$tone-muted"),
-        ("T", "bold $tone-accent"),
+        ("B", "bold $tone-accent"),
         (" shows ", "$tone-muted"),
         f"“{one_line(first.text, 60)}”",
     ]

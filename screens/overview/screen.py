@@ -117,7 +117,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             show=False,
         ),
         Binding(
-            "T",
+            "B",
             "shared_text",
             "Shared text",
             tooltip="Text that many conversations share, which lists and goals leave out",

@@ -19,7 +19,7 @@ class SharedTextDialog(ReadingDialog):
     WHAT = "the texts"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close"),
-        Binding("q,T", "dismiss(None)", "Close at once"),
+        Binding("q,B", "dismiss(None)", "Close at once"),
         Binding("slash", "find", "Find"),
         Binding("n", "hit(1)", "Next hit"),
         Binding("N", "hit(-1)", "Previous hit"),

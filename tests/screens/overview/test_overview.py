@@ -247,8 +247,8 @@ class TestNext:
         support.file.write(lambda conn: shared_text.put(conn, shared))
         for size in ((80, 24), (120, 40), (200, 50)):
             async with opened(support, size=size, mode="1") as pilot:
-                assert re.search(r"\d of 42 share  T shows “", text(pilot))
-                await press(pilot, "T")
+                assert re.search(r"\d of 42 share  B shows “", text(pilot))
+                await press(pilot, "B")
                 await press(pilot, "y")
                 copied = pilot.app.clipboard
                 assert f"── the user, in 6 of 42\n{prompt}" in copied
