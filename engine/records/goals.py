@@ -91,7 +91,7 @@ class GoalGroup:
     Attributes:
         id: `c12` from the clustering, `d40` made by decision 40, `d40.1` its second part.
         number: Rank by size from 1; 0 for a former group.
-        label, description: Short name and one sentence; a group without a label is named after its distinctive words.
+        label, description: Short name and one sentence; of a project of an earlier version, words in place of a label.
         share: Size divided by the number of conversations with a text.
         spread: Mean cosine distance of members to the centre.
         leaves: Median number of leaves of its response trees; None where there are none.

@@ -123,7 +123,7 @@ class ClusteringRequest:
         ask: Pairs that the model is asked about before a person decides.
         largest: Clusters with more members are split again; None splits none.
         model: Name or path; None is the one that the project uses for goals.
-        labels: Let the model label clusters; without, they are named after their words and the model is not asked.
+        labels: Let the model write labels, unless it is the built-in one, and answer about pairs; else none is asked.
         near: Show the model the texts nearest to a cluster outside it; else any.
         filter: Which conversations.
         limit: The first so many of them.

@@ -103,7 +103,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         """The result in one sentence with counts."""
         text = f"Labelled {self.written:,} clusters with {self._work.model.label}"
         if self.without:
-            text += f"; {self.without:,} are named after their words"
+            text += f"; {self.without:,} are named by phrases of their members"
         return f"{text}.{self._work.spent()}"
 
     @cached_property
@@ -145,10 +145,19 @@ class LabelStage(BlockStage[int, LabelEntry]):
             partial(self._ask, report=report),
             lambda reason: Named("", "", reason),
         )
-        return [
-            LabelEntry(number, one.label, one.description, one.reason or None)
-            for number, one in zip(block, named, strict=True)
-        ]
+        return [self._entry(number, one) for number, one in zip(block, named, strict=True)]
+
+    def _entry(self, number: int, named: Named) -> LabelEntry:
+        """The entry of a cluster; where the model gave no label, a phrase of its members is its label."""
+        label, description = named.label, named.description
+        if named.reason:
+            label, description = self._phrases.get(number, (label, description))
+        return LabelEntry(number, label, description, named.reason or None)
+
+    @cached_property
+    def _phrases(self) -> dict[int, tuple[str, str]]:
+        with self._project.reading() as conn:
+            return clusterings.phrase_labels(conn, self._stored.id)
 
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
         bodies = [self._body(number) for number in block]

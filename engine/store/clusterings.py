@@ -256,6 +256,16 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster
     ]
 
 
+def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tuple[str, str]]:
+    """(label, description) of each cluster by phrases of its members; empty for one of an earlier version."""
+    rows = conn.execute(
+        "SELECT number, label, description FROM cluster_label"
+        " WHERE clustering_id = ? AND config_hash = ?",
+        (clustering_id, PHRASES),
+    )
+    return {number: (label, description) for number, label, description in rows}
+
+
 def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
     """(configuration of the current labels, their number); changes whenever the labels change."""
     row = conn.execute(

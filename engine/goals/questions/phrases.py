@@ -281,18 +281,25 @@ def _of_clause(clause: str, verbs: frozenset[str], place: int) -> Iterator[Phras
         verb = _WISHED.get(wish["verb"], ("get",))
         yield from _with_verb(verb, words[len(wish[0].split()) :], verbs, place)
     elif whether := _WHETHER.match(f"{rest} "):
-        what = words[len(whether[0].split()) :]
-        if what and is_content(what[0]) and not what[0].endswith(("ing", "ed")):
-            be = whether["be"] or whether["be2"] or whether["be3"]
-            there = whether["there"] or whether["there2"]
-            subject = "there be" if there else "it be" if be else "it"
-            yield from _phrase(("will", *subject.split(), what[0]), "will", (what[0],), place)
+        yield from _whether(whether, words[len(whether[0].split()) :], place)
     elif asked := _QUESTIONS.match(f"{rest} "):
         verb = ("find",) if asked["find"] else ("get",)
         yield from _with_verb(verb, words[len(asked[0].split()) :], verbs, place)
     elif words and (verb_word := _base(words[0], verbs, opened=opened)):
         yield from _with_verb((_PLAIN.get(verb_word, verb_word),), words[1:], verbs, place)
     yield from _noun_phrases(words)
+
+
+def _whether(match: re.Match[str], words: list[str], place: int) -> Iterator[Phrase]:
+    """The question whether it will be so, or whether there will be something."""
+    if match["there"] or match["there2"]:
+        found = _noun_phrase(words, 0)
+        for one in found.forms() if found else ():
+            written = ("will", "there", "be", *one.written)
+            yield from _phrase(written, "will", one.content, place, one.cut)
+    elif words and is_content(words[0]) and not words[0].endswith(("ing", "ed")):
+        be = ("be",) if match["be"] or match["be2"] or match["be3"] else ()
+        yield from _phrase(("will", "it", *be, words[0]), "will", (words[0],), place)
 
 
 def _opened(clause: str) -> tuple[bool, str]:

@@ -153,7 +153,7 @@ def read_label(reply: str, words: Sequence[str]) -> Named:
     if not label:
         label, why = (
             ", ".join(words[:3]),
-            "the model gave no label; these are its distinctive words",
+            "the model gave no label",
         )
     return Named(label, description, why)
 

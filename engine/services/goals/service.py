@@ -350,7 +350,7 @@ class GoalService:
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
         """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labelled with
-        their distinctive words."""
+        phrases of their members."""
         return self._decide(splitting.decision(self._project, self.view(), group_id, parts))
 
     def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:

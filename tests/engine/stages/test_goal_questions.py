@@ -102,11 +102,18 @@ class TestWhatIsWritten:
         assert sum(1 for entry in entries if not entry.reason) >= 6
 
     def test_labels(self, done: Project) -> None:
-        """Every cluster has a label: the model's, or distinctive words with the reason."""
+        """Every cluster has a label: the model's, or a phrase of its members with the reason."""
         with done.reading() as conn:
-            clusters = clusterings.clusters(conn, stored_clustering(conn, None).id)
-        assert clusters
-        assert all(cluster.label for cluster in clusters)
+            key = stored_clustering(conn, None).id
+            clusters, phrases = (
+                clusterings.clusters(conn, key),
+                clusterings.phrase_labels(conn, key),
+            )
+        assert len(phrases) == len(clusters) > 0
+        assert all(cluster.label and cluster.by_model for cluster in clusters)
+        for cluster in clusters:
+            if cluster.reason:
+                assert (cluster.label, cluster.description) == phrases[cluster.number]
 
     def test_answers_on_pairs(self, done: Project) -> None:
         """The asked pairs have answers in both orders and the likelihood ratio, found by the members of both sides."""

@@ -41,6 +41,8 @@ def asked(text: str) -> list[str]:
         ("Please give me directions to the gas station", "get directions to the gas station"),
         ("take me to the nearest mall", "go to the nearest mall"),
         ("Is it going to snow this week?", "will it snow"),
+        ("Will it be misty on Friday in Exeter?", "will it be misty"),
+        ("Will there be clear skies?", "will there be clear skies"),
         ("I am interested in finding a movie that I can watch", "find a movie"),
         ("Your task is to find the flag in the file", "find the flag in the file"),
         ("Show all template type codes and descriptions.", "get template type codes"),
