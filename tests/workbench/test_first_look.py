@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.command_line import data, workbench
+from workbench.commands import first_look
 
 
 @pytest.fixture
@@ -37,7 +44,8 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
     found = data(first)
     assert found["project"] == str(project)
     assert (found["counts"]["conversations"], found["scored"]) == (6, 5)
-    assert found["in_force"]["mode"] == "tuned"  # too few for a probe
+    # too few for a probe of their own
+    assert (found["in_force"]["mode"], found["in_force"]["adapter"]) == ("probe", "samples")
     assert sum(group["size"] for group in found["groups"]) == 6
     values = [line["p"] for line in found["read_first"]]
     assert values == sorted(values)
@@ -46,13 +54,82 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
     again = workbench(logs, "-o", project, "--headless")
     assert again.returncode == 3
     assert b"6 unchanged" in again.stdout
-    assert b"scores in force: set 1, tuned" in again.stdout
+    assert b"scores in force: set 1, probe" in again.stdout
     assert b"What users wanted" in again.stdout
 
     more = tmp_path / "more.jsonl"
     write_jsonl(sample_conversations(31)[30:], more)
     added = data(workbench("open", more, "-o", project, "--json"))
     assert (added["counts"]["conversations"], added["scored"]) == (7, 6)
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A file of forty short sample conversations, more than one block of them."""
+    path = tmp_path / "many.jsonl"
+    shortest = sorted(sample_conversations(120), key=lambda one: sum(map(_length, one.messages)))
+    write_jsonl(shortest[:40], path)
+    return path
+
+
+@pytest.mark.usefixtures("tuned")
+def test_provisional_scores_come_first(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where reading takes long, goals come first, then scores from a part of the conversations that are called
+    provisional, then the final ones of all; nothing is read twice, and each entry says why it is to be read."""
+    monkeypatch.setattr(first_look, "FIRST_SECONDS", 0.0)
+    project = tmp_path / "mine.wb"
+    done = workbench("open", many, "-o", project, "--headless")
+    assert done.returncode == 0, done.stderr.decode()
+    text = done.stdout.decode()
+    parts = ["What users wanted", "Provisional scores", "Final scores", "Read these first"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    part = int(text.split("from ")[1].split()[0])
+    assert 20 <= part < 40
+    with closing(sqlite3.connect(project)) as conn:
+        reads = conn.execute("SELECT message FROM run WHERE stage = 'read' ORDER BY id").fetchall()
+        ((kept,),) = conn.execute("SELECT count(*) FROM hidden_state")
+    assert f"Read {part} " in reads[0][0]
+    assert f"Read {40 - part} " in reads[1][0]
+    assert kept == 40
+    assert "left" in done.stderr.decode()
+    assert " · " in text.split("Read these first")[1]
+
+
+@pytest.mark.usefixtures("tuned")
+def test_cancelled_it_goes_on(many: Path, tmp_path: Path) -> None:
+    """ctrl+c keeps what was read and says how to go on; the same command reads the rest only."""
+    project = tmp_path / "mine.wb"
+    words = ["open", str(many), "-o", str(project), "--headless"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "workbench", *words], stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.startswith("Reading"):
+            break
+    deadline = time.monotonic() + 300
+    while _kept(project) == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    running.send_signal(signal.SIGINT)
+    rest = running.stderr.read()
+    assert running.wait(60) == 130
+    assert "goes on from there" in rest
+    before = _kept(project)
+    assert 0 < before < 40
+
+    again = workbench(*words)
+    assert again.returncode == 0
+    assert f"{before} were read before".encode() in again.stderr
+    assert _kept(project) == 40
+
+
+def _kept(project: Path) -> int:
+    with closing(sqlite3.connect(project)) as conn:
+        return int(conn.execute("SELECT count(*) FROM hidden_state").fetchone()[0])
 
 
 def test_files_without_conversations(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ SCORING = ScoringRequest(remaining=False)
 """Remaining tasks take longer than all the rest; `run complete` writes them later."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
-"""Named after their words and merged by the merge probability, so that no model is asked."""
+"""Named by phrases of their members and merged by the merge probability, so that no model is asked."""
 
 Further = Callable[[Workspace], Sequence[Stage]]
 """Makes stages to run after the scores."""
@@ -323,7 +323,7 @@ class _FirstLook:
                 label = labels.get(row.id, "")
                 seen[label] = seen.get(label, 0) + 1
                 (first if seen[label] <= MOST_OF_A_GROUP else more).append(row)
-            chosen = (first + more)[:MOST_TO_READ]
+            chosen = sorted((first + more)[:MOST_TO_READ], key=rows.index)
             found = dict(conversations.conversations_for(conn, sorted(row.id for row in chosen)))
         return [
             (row, reason(scored[row.id], found[row.id][-1].role, labels.get(row.id)))
