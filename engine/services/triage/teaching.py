@@ -31,6 +31,9 @@ LEAST_FOR_TAG = 5
 
 THRESHOLD = 0.5
 
+PATIENCE = 3.0
+"""Seconds that closing waits for a fit."""
+
 COMPARED = 500
 """Conversations among which marked ones are looked through for near-duplicates."""
 
@@ -66,26 +69,18 @@ class TeachingService:
 
     def success(self) -> Taught | None:
         """Quick. The probe of success in force; None where there is none, or too few verdicts for figures."""
-        return self._get(SUCCESS)
+        with self._project.reading() as conn:
+            return store.get(conn, SUCCESS)
 
     def newest(self) -> Taught | None:
         """Quick. The newest probe of success, in force or not, with however few verdicts; None before any."""
         with self._project.reading() as conn:
             return store.newest(conn, SUCCESS)
 
-    def tag(self, name: str) -> Taught | None:
-        """Quick. The probe of a tag; None before it was taught."""
-        return self._get(name)
-
     def change(self) -> TaughtChange | None:
         """What the verdicts since the last take-over would change about success; None where there is nothing."""
         with self._project.reading() as conn, snapshot(conn):
             return store.change(conn, SUCCESS)
-
-    def p_success(self, conversation_id: int) -> float | None:
-        """Quick. Probability that a conversation succeeded."""
-        with self._project.reading() as conn:
-            return store.success_of(conn, [conversation_id]).get(conversation_id)
 
     def next(self, subject: str, count: int) -> list[Proposed]:
         """The conversations without a mark whose mark would teach a subject most, at most `count`; by its newest probe,
@@ -105,21 +100,11 @@ class TeachingService:
                 for row in conversations.rows(conn, keys)
             ]  # fmt: skip
 
-    def proposals(self, subject: str, ids: Sequence[int] | None = None) -> list[Proposed]:
-        """What the probe in force says of every conversation, or of these, in the order of ids."""
-        with self._project.reading() as conn, snapshot(conn):
-            return list(store.proposals(conn, subject, ids))
-
-    def _get(self, subject: str) -> Taught | None:
-        with self._project.reading() as conn:
-            found = store.get(conn, subject)
-        return found if found is not None and found.test is not None else None
-
     # Teaching
 
     def teach(self, subject: str, threshold: float | None = None) -> Taught:
         """Fits the probe of a subject to all marks, and puts that of a tag in force; that of success waits for
-        `take_over` unless none is in force.
+        `take_over` unless none is in force and there are marks enough for figures.
 
         Args:
             threshold: Probability from which a tag is proposed; None keeps the one it has.
@@ -173,12 +158,12 @@ class TeachingService:
             self._state.wait_for(lambda: self._closing or not (self._asked or self._busy))
 
     def close(self) -> None:
-        """Ends the work in the background after the fit that runs; new acts start none."""
+        """Ends the work in the background; a fit that runs long is given up, and new acts start none."""
         with self._state:
             self._closing = True
             self._state.notify_all()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(PATIENCE)
 
     def _work(self) -> None:
         # One thread for all fits: each thread that reads has a connection of its own to the end.
@@ -202,7 +187,8 @@ class TeachingService:
         for subject in due:
             if not self._closing:
                 self._fit(known, subject, None)
-        self._changed()
+        if not self._closing:
+            self._changed()
 
     def _due(self) -> list[str]:
         """Subjects whose marks changed enough since their newest fit."""
