@@ -364,7 +364,8 @@ _NO_HEADS = word_set(
     "available possible cheap cheaper cheapest good better best new free different nearby near close closest nearest "
     "lower higher big small large certain specific particular single double full main able sure interested due "
     "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
-    "inexpensive local dr mr mrs"
+    "inexpensive local largest smallest lowest biggest oldest newest latest youngest longest shortest larger smaller "
+    "older newer following historical dr mr mrs"
 )
 """Adjectives; a noun phrase does not end with one."""
 _LEADING = word_set("take send bring drive lead direct guide navigate")
