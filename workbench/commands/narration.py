@@ -18,10 +18,13 @@ from engine.jobs.runner import JobCancelled, JobFailed
 from engine.jobs.time_left import TimeLeft, in_words
 from engine.number_format import duration
 from engine.services.workspace import Workspace
-from engine.text import as_json, display_safe
+from engine.text import as_json, display_safe, one_line
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines when standard error is not a terminal."""
+
+PLAN_TITLE = 22
+"""Columns for the title of a stage beside the bar and the time left of a plan."""
 
 
 def narrate(text: str) -> None:
@@ -83,7 +86,8 @@ class Narrator:
                 self._plan.begin(event.stage)
             if self._bar:
                 self._bar.start()
-                self._task = self._bar.add_task(display_safe(event.title), total=None, state="")
+                title = one_line(event.title, PLAN_TITLE) if self._plan else event.title
+                self._task = self._bar.add_task(display_safe(title), total=None, state="")
                 if self._plan:
                     self._draw(in_words(self._plan.left()))
             else:
