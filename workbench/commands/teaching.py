@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.errors import UsageError
+from engine.filters import Term
 from engine.number_format import counted, figure, figure_range, percent_range, probability
 from engine.records.taught import LEAST_OF_EACH, NOT, SUCCESS, Proposed, Taught, TaughtChange
 from engine.services.workspace import Workspace
@@ -80,7 +81,10 @@ def run_tag(arguments: argparse.Namespace) -> int:
     name = one_line(tag, 40)
     lines = _lines(found, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "proposed")
     if found.test is not None:
-        lines.append(f"filter             tag:{name}? finds what is proposed and not tagged")
+        term = Term("tag", ":", (f"{tag}?",))
+        lines.append(
+            f"filter             {one_line(str(term), 60)} finds what is proposed, not tagged"
+        )
     print_text("\n".join(lines + _next_lines(following)))
     return DONE
 
