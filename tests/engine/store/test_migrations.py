@@ -24,6 +24,7 @@ from engine.store import (
     plays,
     scores,
     settings,
+    taught,
     trees,
     vectors,
     verdicts,
@@ -135,6 +136,19 @@ def test_what_schema_7_brought(tmp_path: Path) -> None:
         config = scores.config_in_force(conn)
         assert config is not None
         assert config.test == EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
+
+
+def test_what_schema_8_brought(tmp_path: Path) -> None:
+    """A probe taught by a tag, with its test and its probabilities, of a file of schema 8 is found."""
+    load(RELEASED[7], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        found = taught.get(conn, "odd")
+        assert found is not None
+        assert found.test is not None
+        assert found.test.auroc == Interval(0.8, 0.5, 0.9)
+        assert found.test.rate.corrected == Interval(0.9, 0.5, 1.0)
+        assert list(taught.in_order(conn, "odd")) == [(2, 0.5)]
+        assert list(ConversationStore(project).ids(ListQuery(parse_filter("tag:odd?")))) == [2]
 
 
 def test_what_schema_4_brought(tmp_path: Path) -> None:
