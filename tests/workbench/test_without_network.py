@@ -165,7 +165,7 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert built["project"] == str(project)
     status = watched.workbench("status", project)
     stages = {run["stage"] for run in status["runs"]}
-    assert stages >= {"import", "tune", "complete", "trees", "embed", "cluster"}
+    assert stages >= {"import", "tune", "read", "fit", "trees", "embed", "cluster"}
     assert all(run["state"] == "done" for run in status["runs"])
     with closing(sqlite3.connect(project)) as conn:
         tasks = [text for (text,) in conn.execute("SELECT text FROM remaining")]
