@@ -464,6 +464,8 @@ def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
         if found.end < len(words) and words[found.end] in _LINKS:
             second = _noun_phrase(words, found.end + 1)
             own = found.run[-1:]
+            if own[0].endswith("ed") and own[0] not in _ED_NOUNS:
+                second = None  # "listed in the item"
             for one in second.forms(2) if second else ():
                 link = words[found.end]
                 content = (*own, *one.content)
