@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.errors import UsageError
-from engine.goals.merges.merge_state import MergeState
 from engine.records.goals import (
     ClusteringRow,
     GoalDecision,
@@ -159,15 +158,8 @@ def _proposal_of(goals: GoalService, pair: Pair | None) -> Proposal | None:
     exists."""
     if pair is None:
         return None
-    a, b = (_largest_part(goals.view().state, key) for key in pair)
+    a, b = (goals.largest_part(key) for key in pair)
     try:
         return goals.pair(a, b)
     except UsageError:
         return None
-
-
-def _largest_part(state: MergeState, key: str) -> str:
-    """The largest part of a group that was split, else the group itself."""
-    now = state.current_of(key)
-    made_by = None if now in (None, key) else state.group(now).made_by
-    return now if now and made_by is not None and made_by.kind == "split" else key

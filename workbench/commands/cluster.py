@@ -95,9 +95,7 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
         help="pairs that the model is asked about for `--decide ask` (default: 24);"
         " the merge desk asks about more",
     )
-    parser.add_argument(
-        "--no-labels", action="store_true", help="ask no model"
-    )
+    parser.add_argument("--no-labels", action="store_true", help="ask no model")
     parser.add_argument(
         "--any-others",
         action="store_true",

@@ -162,6 +162,13 @@ class GoalService:
         space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
         return group_row(view, group_id, space)
 
+    def largest_part(self, group_id: str) -> str:
+        """Id of the largest part of a group that was split; its own id otherwise."""
+        state = self.view().state
+        now = state.current_of(group_id)
+        made_by = None if now in (None, group_id) else state.group(now).made_by
+        return now if now and made_by is not None and made_by.kind == "split" else group_id
+
     def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
         """Of the current groups the one whose share of complete conversations is surely the lowest: by the upper end of
         its interval. None where no group has `LEAST_SCORED` scored conversations."""
