@@ -30,7 +30,7 @@ CELL = 17
 
 
 class TableDialog(Dialog[None]):
-    """A row for each configuration of scores and for the two rules without a model, each figure with its 95% interval."""
+    """A row for each configuration of scores and for the two rules without a model; figures with 95% intervals."""
 
     PLACE = "truncation-table"
     AUTO_FOCUS = "VerticalScroll"

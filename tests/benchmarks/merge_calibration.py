@@ -89,7 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(
                 f"| {low} to {high} | {inside.sum():,} | {p[inside].mean():.3f} | {same[inside].mean():.3f} |"
             )
-    factors = np.exp([np.mean(moved), np.quantile(moved, 0.9), max(moved)])
+    logs = np.array(moved, dtype=np.float64)
+    factors = np.exp([logs.mean(), np.quantile(logs, 0.9), logs.max()])
     print(
         "\nOne answer moves the number to merge by a factor of {:.2f} (mean), {:.2f} (90%), {:.2f} (most).".format(
             *factors

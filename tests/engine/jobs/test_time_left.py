@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,8 +32,8 @@ class TestTimeLeft:
     def test_a_wrong_expectation_is_outgrown(
         self, seconds: float, batches: int, factor: float
     ) -> None:
-        """At a constant speed the estimate is within half of the truth from a third on, even where five times as much or
-        as little was expected."""
+        """At a constant speed the estimate is within half of the truth from a third on, even where five times as
+        much or as little was expected."""
         left = TimeLeft()
         left.expect("read", factor * seconds * batches)
         found = read(left, [seconds] * batches)
@@ -45,7 +47,7 @@ class TestTimeLeft:
         left = TimeLeft()
         left.expect("read", sum(batches))
         shown = [estimate for _, estimate in read(left, batches)]
-        for before, after in zip(shown, shown[1 : 4 * len(shown) // 5], strict=False):
+        for before, after in pairwise(shown[: 4 * len(shown) // 5]):
             assert 0.5 * before <= after <= 1.5 * before
 
     @given(st.lists(st.floats(0.5, 2.0), min_size=5, max_size=60))

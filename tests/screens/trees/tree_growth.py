@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from engine.errors import Cancelled
+from engine.errors import Cancelled, UsageError
 from engine.events import Event, Listener
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
+from engine.records.scores import Mode
 from engine.services.jobs import JobService
 from engine.services.run_requests import TreeRequest
 from engine.services.scoring.runs import ScoringRuns
@@ -124,6 +125,14 @@ class ToyRuns(TreeRuns):
         return list(MODELS)
 
 
+class NoScoring(JobService):
+    """Jobs of a project whose model cannot score; the overview says why in the place of a cost."""
+
+    def scoring_mode(self) -> Mode:
+        """Refused."""
+        raise UsageError("This model cannot score.")
+
+
 class Growing:
     """A project whose trees can be grown on; `subscribe` is for the app."""
 
@@ -145,7 +154,7 @@ class Growing:
         return replace(
             stored_services(self.project),
             project=ProjectInfo("trees.wb", self.project.path, self.project.read_only),
-            jobs=JobService(self.project, self.runner, cast(ScoringRuns, None)),
+            jobs=NoScoring(self.project, self.runner, cast(ScoringRuns, None)),
             trees=self.trees,
         )
 

@@ -153,7 +153,7 @@ def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
 
 class TestTable:
     def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Base, judge, tuned, then the two baselines, all over the same conversations, every figure with an interval."""
+        """Base, judge, tuned, then two baselines, all over the same conversations, every figure with an interval."""
         with Project.open(path) as project:
             score(project, config("tuned", "star-1"), rising)
         found = as_json(capsys, path)
