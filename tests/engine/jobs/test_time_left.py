@@ -56,7 +56,7 @@ class TestTimeLeft:
         left = TimeLeft()
         left.expect("read", 30.0)
         shown = [estimate for _, estimate in read(left, batches)]
-        for before, after in zip(shown, shown[1:], strict=False):
+        for before, after in pairwise(shown):
             assert after <= before or after >= STEADY * before
 
     @given(SECONDS, SECONDS)
