@@ -29,6 +29,9 @@ def by_position(
         group: The group of each conversation; nearly equal ones share it.
         on_fold: See `probe.cross_fit`.
 
+    Returns:
+        Scores of all boundaries, those of each conversation in order.
+
     Raises:
         ValueError: There are too few groups for the folds.
     """

@@ -49,7 +49,7 @@ POOL = 4_000
 
 
 def features(states: States, places: Floats) -> States:
-    """Standardised features of conversations.
+    """Standardised features of conversations: the hidden state and the place of the last boundary.
 
     Args:
         states: Hidden states at the last boundaries, shape (conversations, dimensions).
@@ -73,7 +73,7 @@ def teach(known: States, mark: Ints, group: Ints) -> Floats | None:
     Args:
         known: The `features` of all conversations.
         mark: 1 for a positive mark, -1 for a negative one, 0 for none; shape (conversations,).
-        group: Group of each marked conversation, in their order; nearly equal ones share one.
+        group: Group of each marked conversation, in the order of `mark`; nearly equal ones share one.
 
     Returns:
         Probability of a positive mark of every conversation, calibrated; of a marked one by regressions that did not

@@ -85,7 +85,7 @@ def put(conn: sqlite3.Connection, found: Taught, values: Sequence[Value], in_for
 
 
 def take_over(conn: sqlite3.Connection, subject: str) -> None:
-    """Puts the newer probe of a subject in force; does nothing where there is none, or it knows no probability."""
+    """Puts the newer probe of a subject in force; does nothing where there is none, or it has no probabilities."""
     newer = get(conn, subject, in_force=False)
     if newer is not None and newer.test is not None:
         conn.execute("DELETE FROM taught WHERE subject = ? AND in_force = 1", (subject,))

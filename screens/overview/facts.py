@@ -194,7 +194,7 @@ def load_training(services: Services) -> TrainingOverview:
 
 def goals_content(found: GoalsOverview, *, brief: bool) -> Content:
     """How many goals and how stable, then a bar, a label and a size for each, the largest first; `brief` in one line,
-    with the largest and the lowest."""
+    with the three largest."""
     if found.shown is None:
         split = "  " if brief else "\n"
         return Content.assemble(
@@ -223,7 +223,7 @@ def goals_content(found: GoalsOverview, *, brief: bool) -> Content:
 
 
 def _goals_line(found: GoalsOverview) -> Content:
-    """The number of goals, and the largest ones with their sizes, as many as there is room for."""
+    """The number of goals, and the three largest with their sizes."""
     names = [f"“{label_of(group, 28)}” {group.size:,}" for group in found.groups[:3]]
     return Content.assemble(
         (number_format.counted(len(found.groups), "goal"), "bold"),
@@ -268,7 +268,7 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
 
 
 def _shared_pieces(shared: SharedText) -> list[Piece]:
-    """How many conversations share how the text begins that they share."""
+    """How many conversations contain the most widespread shared text, and how that text begins."""
     first = shared.shown[0]
     return [
         (f"{first.conversations:,} of {shared.looked_at:,}", "bold"),

@@ -32,10 +32,10 @@ LEAST_FOR_TAG = 5
 THRESHOLD = 0.5
 
 PATIENCE = 3.0
-"""Seconds that closing waits for a fit."""
+"""Seconds that `close` waits for a fit."""
 
 COMPARED = 500
-"""Conversations among which marked ones are looked through for near-duplicates."""
+"""Conversations drawn at random that the marked ones are compared with to find near-duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class TeachingService:
     # Reading
 
     def success(self) -> Taught | None:
-        """Quick. The probe of success in force; None where there is none, or too few verdicts for figures."""
+        """Quick. The probe of success in force; None where there is none."""
         with self._project.reading() as conn:
             return store.get(conn, SUCCESS)
 
