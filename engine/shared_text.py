@@ -4,8 +4,8 @@ Texts are compared in windows of `WINDOW` words; a Chinese or Japanese character
 
 - *common*: what more than half of the conversations contain in one role: windows within a line, and whole lines of
   fewer words;
-- *long*: what messages of users contain in `LONG` words or more on end, each window of which at least one conversation
-  in ten contains: the instructions of one agent among several.
+- *long*: what messages of users contain in `LONG` words or more in a row, each window of which at least one
+  conversation in ten contains: the instructions of one agent among several.
 
 Not covered: instructions with another word in every eight, and instructions that are worded anew each time. A task of
 `LONG` words or more that a tenth of the conversations repeat word for word counts as instructions.
@@ -49,7 +49,7 @@ class SharedBlock:
 
     Attributes:
         text: Whole lines and sentences, which are left out.
-        found_by: The same with the words at its ends that are shared too, and by which it is found.
+        found_by: `text` with the shared words beside it that are no whole line or sentence; its windows are looked for.
         conversations: How many of those looked at contain every window of it.
         common: Whether it is of the common kind or of the long one.
     """

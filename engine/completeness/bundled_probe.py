@@ -42,7 +42,7 @@ class BundledProbe:
 
     @classmethod
     def load(cls) -> BundledProbe:
-        """Reads the file that comes with the program."""
+        """Reads the probe from the file that comes with the program."""
         kept = json.loads(FILE.read_text("utf-8"))
         weights = np.frombuffer(base64.b64decode(kept.pop("weights")), dtype="<f4")
         return cls(weights=weights, **kept)

@@ -89,7 +89,7 @@ def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:
 
 
 def renew_openings(conn: sqlite3.Connection, ids: Sequence[int], shared: SharedText) -> None:
-    """Takes the openings of these conversations anew."""
+    """Computes and stores the openings of these conversations again."""
     for key in ids:
         rows = conn.execute(
             "SELECT role, content FROM message WHERE id BETWEEN ? AND ? ORDER BY id",

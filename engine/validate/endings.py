@@ -36,6 +36,9 @@ def draw_cuts(names: Sequence[str], counts: Sequence[int], seed: int = 0) -> Cut
         names: External id of each conversation.
         counts: Number of boundaries of each conversation; all boundaries stand in one sequence in this order.
         seed: Seed of the cuts.
+
+    Returns:
+        The pairs; conversations with one boundary have none.
     """
     whole, cut = [], []
     first = 0

@@ -98,7 +98,7 @@ class QueueSnapshot:
         return self.model.probabilities(pair_features(self.table, pairs))
 
     def to_merge(self, pairs: Sequence[Pair]) -> tuple[float, tuple[float, float]]:
-        """(number of the pairs that are expected to be one goal, between which numbers it lies)."""
+        """(expected number of these pairs that are one goal, its 90% range, widened to hold it)."""
         expected = float(self.probabilities(pairs).sum())
         low, high = self.model.count_range(pair_features(self.table, pairs))
         return expected, (min(low, expected), max(high, expected))

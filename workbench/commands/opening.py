@@ -43,8 +43,7 @@ def open_project(arguments: argparse.Namespace) -> int:
     """Opens a project and shows it until the person quits.
 
     Log files are imported and clustered first, and get provisional scores if reading them takes long; the rest runs
-    while the screens are open. A project that is not there is made with `--create`, or after a
-    yes on the terminal.
+    while the screens are open. A project that is not there is made with `--create`, or after a yes on the terminal.
 
     Raises:
         UsageError: There is no such project, and none is to be made; or an option does not fit the paths.

@@ -77,7 +77,7 @@ def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
 
 
 def _threshold_pieces(evidence: Evidence) -> list[Piece]:
-    """From which similarity of members such groups are rather one goal; cosines mean other things in other logs."""
+    """From which similarity of members two such groups are more likely one goal than two; it differs between logs."""
     if evidence.member_threshold is None:
         return []
     return [(f" (one goal from {number_format.signed(evidence.member_threshold)})", "$tone-muted")]
