@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.records.scores import CurvePoint, ScoreRow, State
 from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.command_line import data, workbench
 from workbench.commands import first_look
@@ -155,3 +156,17 @@ def test_options_of_log_files_only(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"written into one" in done.stderr
     assert list(tmp_path.iterdir()) == [tmp_path / "p.wb"]
+
+
+@pytest.mark.parametrize(("turns", "place"), [((1, 1), "step 2"), ((1, 2), "turn 1")])
+def test_the_reason_names_where_it_seemed_done(turns: tuple[int, int], place: str) -> None:
+    """A conversation whose curve fell is said to have seemed done earlier: after a step in a log of one turn, else
+    after a turn."""
+    curve = tuple(
+        CurvePoint(at, at + 1, turn, p, p)
+        for at, turn, p in zip((1, 3), turns, (0.9, 0.1), strict=True)
+    )
+    score = ScoreRow(1, "k", 1, State.INCOMPLETE, None, 0.1, 0.1, curve, "probe", "m", None, None)
+    found = first_look.reason(score, "user", "book a table")
+    assert f"seemed done after {place} (.90) and went on" in found
+    assert "book a table" in found

@@ -375,7 +375,10 @@ def reason(score: ScoreRow, last_role: str, label: str | None) -> str:
         peak = max(score.curve, key=lambda point: point.p_end_normalised)
         if peak.p_end_normalised - score.p_end_normalised >= WENT_ON:
             height = probability(peak.p_end_normalised)
-            parts.append(f"seemed done after turn {peak.turn} ({height}) and went on")
+            # A log of one turn can end after each step, so its turn says nothing.
+            one_turn = score.curve[-1].turn == 1
+            place = f"step {peak.step}" if one_turn else f"turn {peak.turn}"
+            parts.append(f"seemed done after {place} ({height}) and went on")
         elif len(score.curve) > 1:
             parts.append(
                 f"at none of the {len(score.curve)} places where it could end above"
