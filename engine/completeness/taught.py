@@ -23,9 +23,6 @@ States = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-VERSION = 1
-"""Version of the way to fit."""
-
 FOLDS = 5
 REPEATS = 3
 SEED = 20_261_122

@@ -39,8 +39,6 @@ from engine.store.verdicts import CURRENT_VERDICTS, scored_values
 PAGE = 5_000
 SAMPLE_GROUPS = 20
 SAMPLE_SEED = 7
-DRAWN = 1_000
-"""Most conversations drawn from each group; more than a person judges."""
 
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"

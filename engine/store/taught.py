@@ -85,9 +85,9 @@ def put(conn: sqlite3.Connection, found: Taught, values: Sequence[Value], in_for
 
 
 def take_over(conn: sqlite3.Connection, subject: str) -> None:
-    """Puts the newer probe of a subject in force; does nothing where there is none, or it has no probabilities."""
+    """Puts the newer probe of a subject in force; does nothing where there is none, or it has too few marks."""
     newer = get(conn, subject, in_force=False)
-    if newer is not None and newer.test is not None:
+    if newer is not None and newer.test is not None and newer.test.enough:
         conn.execute("DELETE FROM taught WHERE subject = ? AND in_force = 1", (subject,))
         conn.execute("UPDATE taught SET in_force = 1 WHERE subject = ?", (subject,))
 

@@ -160,7 +160,7 @@ def success_content(found: Taught | None, newest: Taught, change: TaughtChange |
     if change is not None and then is not None:
         parts += [
             ("\nnewer verdicts: ", "$tone-muted"),
-            (f"{change.up:,} more succeed, {change.down:,} fewer", "$tone-borderline"),
+            (f"{change.up:,} would come above, {change.down:,} below", "$tone-borderline"),
             f", AUROC {number_format.figure(then.auroc.value)}",
         ]
         if then.rate.corrected is not None:

@@ -103,7 +103,7 @@ def status_line(
         parts.append((f" · you with yourself {format_agreement(status.itself)}", ""))
     if status.success is not None and status.success.test is not None:
         parts.append(
-            (f" · success told {number_format.figure(status.success.test.auroc.value)}", "")
+            (f" · AUROC of success {number_format.figure(status.success.test.auroc.value)}", "")
         )
     if status.change is not None:
         turned = status.change.up + status.change.down

@@ -381,8 +381,8 @@ def reason(score: ScoreRow, last_role: str, label: str | None) -> str:
             parts.append(f"seemed done after {place} ({height}) and went on")
         elif len(score.curve) > 1:
             parts.append(
-                f"at none of the {len(score.curve)} places where it could end above"
-                f" {probability(peak.p_end_normalised)}"
+                f"never above {probability(peak.p_end_normalised)} at its {len(score.curve)} places"
+                " where it could end"
             )
     if score.reason:
         parts.append(score.reason)
@@ -394,7 +394,7 @@ def reason(score: ScoreRow, last_role: str, label: str | None) -> str:
 ENDINGS = {
     "user": "the user has the last word",
     "tool": "stops at a tool's answer, without a word to the user",
-    "assistant": "the answer at its end does not look like an end",
+    "assistant": "the last answer does not look like an end",
 }
 """How a conversation ends, by the role of its last message."""
 

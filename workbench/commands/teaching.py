@@ -30,9 +30,9 @@ def run_success(arguments: argparse.Namespace) -> int:
     with Workspace(Path(arguments.project)) as workspace:
         teaching = workspace.services().teaching
         found = teaching.teach(SUCCESS)
-        change = teaching.change()
         if arguments.use:
             teaching.take_over()
+        change, in_force = teaching.change(), teaching.success()
         following = teaching.next(SUCCESS, arguments.next)
     if arguments.json:
         print_json(
@@ -44,8 +44,12 @@ def run_success(arguments: argparse.Namespace) -> int:
         )
         return DONE
     lines = _lines(found, "complete", "incomplete", "succeeded")
-    if change is not None and not arguments.use:
+    if in_force is None:
+        lines.append(f"not in force       {LEAST_OF_EACH} verdicts of each kind are needed")
+    elif change is not None and change.then.marks != change.now.marks:
         lines.append(f"not in force       {change_text(change)}; --use takes it over")
+    else:
+        lines.append("in force           the success column, `success<.3` and `--sort success`")
     print_text("\n".join(lines + _next_lines(following)))
     return DONE
 
@@ -55,7 +59,10 @@ def run_tag_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     parser.add_argument("tag", help="a tag that some conversations have")
     parser.add_argument(
-        "--threshold", type=share, metavar="P", help="propose from this probability (default: .5)"
+        "--threshold",
+        type=share,
+        metavar="P",
+        help="propose from this probability (default: the last one, at first .5)",
     )
     _add_next(parser)
 

@@ -54,7 +54,7 @@ class TestScreen:
             await press(pilot, "K")
             assert "no verdict" in text(pilot).lower()
             await press(pilot, "escape")
-            for keys, wanted in ((30, "success told"), (6, "would change (K)")):
+            for keys, wanted in ((30, "AUROC of success"), (6, "would change (K)")):
                 for _ in range(keys):
                     key = pilot.app.screen.conversation  # type: ignore[attr-defined]
                     await press(pilot, "c" if key % 2 == 0 else "i")

@@ -190,6 +190,19 @@ class TestTag:
         assert "Tags: good, not-good." in capsys.readouterr().err
 
 
+def test_too_few_are_not_put_in_force(
+    path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
+) -> None:
+    """With fewer verdicts than ten of each kind --use puts nothing in force, and says what is needed."""
+    judge(workspace, 8)
+    workspace.close()
+    assert main(["run", "success", path, "--use"]) == 0
+    out = capsys.readouterr().out
+    assert "not in force       10 verdicts of each kind are needed" in out
+    with Workspace(Path(path)) as again:
+        assert again.services().teaching.success() is None
+
+
 def test_the_command_for_success(
     path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
 ) -> None:
@@ -204,8 +217,9 @@ def test_the_command_for_success(
     assert "--use takes it over" in capsys.readouterr().out
     assert main(["run", "success", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["change"] is not None
-    assert main(["run", "success", path, "--use"]) == 0
-    capsys.readouterr()
+    for words in (["--use"], []):
+        assert main(["run", "success", path, *words]) == 0
+        assert "in force           the success column" in capsys.readouterr().out
     assert main(["run", "success", path, "--json"]) == 0
     change = json.loads(capsys.readouterr().out)["change"]
     assert change == {"up": 0, "down": 0}
