@@ -57,6 +57,8 @@ class Message:
         model_view: What a model reads instead of content and tool calls when the leak guard changed them; calls
             that stay are rendered in it. None: the same as imported.
         hidden: The leak guard keeps the whole message from a model.
+        reasoning: What the assistant thought before it wrote the message. The user did not see it, so no model
+            reads it.
     """
 
     role: Role
@@ -66,6 +68,7 @@ class Message:
     tool_call_id: str | None = None
     model_view: str | None = None
     hidden: bool = False
+    reasoning: str | None = None
 
     @property
     def seen(self) -> str:
@@ -196,7 +199,9 @@ def count_turns(messages: Iterable[Message]) -> int:
 def content_hash(messages: Iterable[Message]) -> bytes:
     """SHA-256 over the normalised messages, 32 bytes: the key by which duplicates are recognised."""
     canonical = [
-        [m.role, m.content, m.name, [[c.name, c.arguments] for c in m.tool_calls]] for m in messages
+        [m.role, m.content, m.name, [[c.name, c.arguments] for c in m.tool_calls]]
+        + ([m.reasoning] if m.reasoning else [])
+        for m in messages
     ]
     text = json.dumps(canonical, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(b"messages/1:" + text.encode("ascii")).digest()

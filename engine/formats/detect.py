@@ -9,7 +9,8 @@ from typing import Any
 
 from engine.errors import FormatError
 from engine.formats.framing import Frame, Framing, Values, lines
-from engine.formats.normalise import kind_of, looks_like_message
+from engine.formats.json_values import kind_of
+from engine.formats.normalise import looks_like_message
 from engine.formats.readers import READERS, Reader, recognised
 from engine.formats.source import Source
 from engine.records.imports import Detection

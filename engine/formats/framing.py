@@ -13,12 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from engine.formats.normalise import (
-    MAX_DEPTH,
-    BadRecord,
-    nested_deeper,
-    storable,
-)
+from engine.formats.json_values import MAX_DEPTH, BadRecord, nested_deeper, storable
 from engine.formats.source import CHUNK, Source
 
 MAX_RECORD = 64 << 20

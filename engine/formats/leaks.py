@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall, with_calls
-from engine.formats.normalise import MAX_DEPTH, nested_deeper, storable
+from engine.formats.json_values import MAX_DEPTH, nested_deeper, storable
 from engine.records.imports import Leak
 
 STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")

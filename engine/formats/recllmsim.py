@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.conversation import Conversation
+from engine.formats.json_values import as_object
 from engine.formats.normalise import (
     Draft,
-    as_object,
     created_at,
     looks_like_messages,
     read_messages,

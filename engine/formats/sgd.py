@@ -12,14 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall
-from engine.formats.normalise import (
-    BadRecord,
-    Draft,
-    as_object,
-    kind_of,
-    read_message,
-    record_id,
-)
+from engine.formats.json_values import BadRecord, as_object, kind_of
+from engine.formats.normalise import Draft, messages_of, record_id
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
 _VERSION = re.compile(r"_\d+$")
@@ -61,7 +55,7 @@ def read(record: Any, fallback_id: str) -> Draft:
         speaker = turn.get("speaker")
         role = _ROLES.get(speaker) if isinstance(speaker, str) else None
         spoken = {"role": role or speaker, "content": turn.get("utterance")}
-        messages.append(read_message(spoken, number))
+        messages.extend(messages_of(spoken, number))
     services = record.get("services", [])
     truth: dict[str, Any] = {"services": services, "intents": list(intents)}
     if isinstance(services, list) and services and all(isinstance(one, str) for one in services):

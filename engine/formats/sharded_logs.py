@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from engine.conversation import Conversation
+from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.normalise import (
-    BadRecord,
     Draft,
-    as_object,
     created_at,
-    kind_of,
     looks_like_messages,
     read_messages,
     record_id,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.conversation import MOST_MESSAGES
+from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
-from engine.formats.normalise import BadRecord
 from engine.formats.readers import READERS, Reader
 from engine.records.imports import Parsed, Rejected
 

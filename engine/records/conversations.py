@@ -37,7 +37,7 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """One message as imported, with its place; `model_view` and `hidden` as in `engine.conversation.Message`."""
+    """One message as imported, with its place; the last three as in `engine.conversation.Message`."""
 
     index: int
     turn: int
@@ -48,6 +48,7 @@ class MessageRow:
     tool_call_id: str | None
     model_view: str | None
     hidden: bool
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,8 @@ def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]
                 {"id": call.call_id, "name": call.name, "arguments": call.arguments}
                 for call in message.tool_calls
             ]
+        if message.reasoning:
+            line["reasoning"] = message.reasoning
         messages.append(line)
     return {
         "id": conversation.external_id,

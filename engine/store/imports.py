@@ -110,6 +110,7 @@ class _Batch:
                     message.tool_call_id,
                     message.model_view,
                     message.hidden,
+                    message.reasoning,
                 )
             )
         self.conversations.append(
@@ -146,7 +147,7 @@ class _Batch:
         )
         conn.executemany(
             "INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls,"
-            " tool_call_id, model_view, hidden) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " tool_call_id, model_view, hidden, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self.messages,
         )
         conn.execute(

@@ -16,14 +16,18 @@ from screens.widgets.wrap import safe_text
 Form = Literal["plain", "markdown", "json", "call"]
 """What kind of text something is, for its styles."""
 
+REASONING = "reasoning: "
+"""Stands before what the assistant thought."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The content of a message, or one of its tool calls.
+    """The reasoning of a message, its content, or one of its tool calls.
 
     Attributes:
         text: Not yet display-safe: `safe_text(text)` is what offsets refer to.
         call: It is a tool call.
+        reasoning: It is what the assistant thought; a model does not read it.
         packed: The text as imported where `text` is laid out: it says more in few lines.
     """
 
@@ -31,11 +35,17 @@ class Part:
     form: Form
     call: bool = False
     packed: str | None = None
+    reasoning: bool = False
 
 
 def parts(message: MessageRow, *, raw: bool) -> list[Part]:
-    """The content, unless it is blank, and then the tool calls in order; `raw` leaves everything as imported."""
-    found = [content_part(message, raw=raw)] if message.content.strip() else []
+    """The reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves everything as
+    imported."""
+    found = []
+    if message.reasoning and message.reasoning.strip():
+        found.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
+    if message.content.strip():
+        found.append(content_part(message, raw=raw))
     found += [call_part(call, raw=raw) for call in message.tool_calls]
     return found
 

@@ -34,6 +34,7 @@ PREVIEW_LINES: dict[Role, int] = {
 """Lines of a message that are shown while it is folded; shorter messages are shown whole."""
 
 CALL_PREVIEW_LINES = 4
+REASONING_PREVIEW_LINES = 1
 CACHED_BLOCKS = 512
 LARGE = 1_000
 """Blocks of at least this many lines are cached, because making them again would delay drawing."""
@@ -205,6 +206,7 @@ class Layout:
             not message.tool_calls
             and not message.name
             and message.model_view is None
+            and message.reasoning is None
             and not message.hidden
             and len(content) <= self.width - self.gutter
             and content.isascii()
@@ -241,7 +243,7 @@ class Layout:
                 # No hit is drawn in a folded message: its offsets differ, and messages with hits are unfolded.
                 text, lines, _ = _preview(part.packed, width, room)
                 place = NO_PART
-            tone = "tone--call" if part.call else quiet
+            tone = "tone--call" if part.call else "tone--muted" if part.reasoning else quiet
             pieces.append(_Piece(text, lines, tone, place, part.form))
             if rest:
                 pieces.append(_note(f"▸ {rest}", "tone--accent"))
@@ -265,6 +267,8 @@ class Layout:
 
 def _room(message: MessageRow, part: Part) -> int:
     room = PREVIEW_LINES[message.role]
+    if part.reasoning:
+        return REASONING_PREVIEW_LINES
     return min(room, CALL_PREVIEW_LINES) if part.call else room
 
 

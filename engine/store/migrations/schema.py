@@ -18,6 +18,7 @@ from engine.store.migrations.m005_plays import m005_plays
 from engine.store.migrations.m006_both_sides import m006_both_sides
 from engine.store.migrations.m007_probes import m007_probes
 from engine.store.migrations.m008_taught import m008_taught
+from engine.store.migrations.m009_reasoning import m009_reasoning
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -28,6 +29,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m006_both_sides,
     m007_probes,
     m008_taught,
+    m009_reasoning,
 )
 
 SCHEMA = len(MIGRATIONS)

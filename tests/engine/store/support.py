@@ -48,7 +48,12 @@ def with_tools(external_id: str) -> Parsed:
             (
                 Message("system", "You help with flights."),
                 Message("user", "Book me to Zürich 🛫", name="ann"),
-                Message("assistant", "", tool_calls=(ToolCall("book", '{"to": "ZRH"}', "c1"),)),
+                Message(
+                    "assistant",
+                    "",
+                    tool_calls=(ToolCall("book", '{"to": "ZRH"}', "c1"),),
+                    reasoning="She wants a flight.",
+                ),
                 Message("tool", '{"ok": true}', name="book", tool_call_id="c1"),
                 Message("assistant", "Booked. ###STOP###", model_view="Booked."),
                 Message("user", "###STOP###", model_view="", hidden=True),

@@ -1,0 +1,68 @@
+"""What the readers need to know of a JSON value: its kind in words, its depth, whether it can be stored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from engine.conversation import without_surrogates
+
+MAX_DEPTH = 200
+"""Deepest allowed nesting of a record, well below the limit of Python's JSON encoder."""
+
+as_json = json.JSONEncoder(ensure_ascii=False).encode
+"""The JSON text of a value."""
+
+
+class BadRecord(Exception):
+    """The record is not a conversation; `reason` is a text for the user."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def kind_of(value: Any) -> str:
+    """Returns the type of a JSON value in words: `a list`, `text`, `null`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def as_object(record: Any) -> dict[str, Any]:
+    """Returns the record; raises BadRecord if it is not an object."""
+    if not isinstance(record, dict):
+        raise BadRecord(f"the record is {kind_of(record)}, not an object")
+    return record
+
+
+def storable(value: Any) -> Any:
+    """Returns a JSON value without lone surrogates in texts and keys, which UTF-8 cannot encode."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, list):
+        return [storable(entry) for entry in value]
+    if isinstance(value, dict):
+        return {without_surrogates(key): storable(entry) for key, entry in value.items()}
+    return value
+
+
+def nested_deeper(value: Any, limit: int) -> bool:
+    """Whether a JSON value is nested deeper than `limit` levels; works without recursion."""
+    level = [value] if isinstance(value, dict | list) else []
+    depth = 0
+    while level and depth <= limit:
+        depth += 1
+        level = [
+            entry
+            for parent in level
+            for entry in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(entry, dict | list)
+        ]
+    return depth > limit

@@ -1,0 +1,312 @@
+"""Reads the parts of a message: text, tool calls, answers of tools, reasoning, images and files.
+
+The names of parts in OpenAI, Anthropic, Bedrock, Gemini and the Vercel AI SDK do not contradict each other, so one
+reader serves them all. A part of another kind keeps its JSON as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.conversation import Message, Role, ToolCall
+from engine.formats.json_values import BadRecord, as_json, kind_of, storable
+
+PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unknown"]
+"""What a part is; a mark, such as the beginning of a step, has no content."""
+
+_TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
+_CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call"))
+_ANSWERS = frozenset(("tool-result", "function_call_output"))
+_REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
+_MEDIA = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "audio": "audio",
+    "audio_url": "audio",
+    "input_audio": "audio",
+    "video": "video",
+    "video_url": "video",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "inlineData": "file",
+    "inline_data": "file",
+    "fileData": "file",
+}
+_UNTYPED: dict[str, PartKind] = {
+    "toolUse": "call",
+    "functionCall": "call",
+    "toolResult": "answer",
+    "functionResponse": "answer",
+    "reasoningContent": "reasoning",
+    "inlineData": "media",
+    "inline_data": "media",
+    "fileData": "media",
+    "image": "media",
+    "document": "media",
+}
+"""Parts of Bedrock and Gemini, which have no type: the key that tells the kind."""
+
+_CALL_NAMES = ("name", "toolName", "tool_name")
+_CALL_IDS = ("id", "toolCallId", "toolUseId", "tool_use_id", "tool_call_id", "call_id")
+_ANSWERED_IDS = ("tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "call_id", "id")
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
+_RESULTS = ("content", "output", "result", "response")
+_MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
+_MEDIA_NAMES = ("filename", "file_name", "title", "file_id", "fileUri", "file_uri")
+_LONGEST_URL = 2_000
+
+
+@dataclass(slots=True)
+class MessageParts:
+    """Collects the parts of one message of a file; the answer of a tool among them becomes a message in its place.
+
+    Attributes:
+        messages: The messages that are finished.
+    """
+
+    role: Role
+    number: int
+    name: str | None = None
+    tool_call_id: str | None = None
+    texts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+    def add(self, part: Any) -> None:
+        """Adds one part.
+
+        Raises:
+            BadRecord: It is neither text nor an object.
+        """
+        if isinstance(part, str):
+            self.texts.append(part)
+            return
+        if not isinstance(part, dict):
+            raise BadRecord(f"message {self.number} has a content part that is {kind_of(part)}")
+        kind = part_kind(part)
+        inner = _inner(part)
+        if kind == "text":
+            self.texts.append(_text(part) or "")
+        elif kind == "call":
+            self._add_call(inner)
+        elif kind == "answer":
+            self._add_answer(inner, _first(inner, _RESULTS))
+        elif kind == "reasoning":
+            self.reasoning.append(_reasoning(inner))
+        elif kind == "media":
+            self.texts.append(media_reference(part))
+        elif kind == "unknown":
+            self.texts.append(as_json(part))
+
+    def close(self) -> list[Message]:
+        """Returns all messages, at least one."""
+        if self.texts or self.calls or self.reasoning or not self.messages:
+            self._end()
+        return self.messages
+
+    def _end(self) -> None:
+        self.messages.append(
+            Message(
+                self.role,
+                "\n".join(self.texts),
+                self.name,
+                tuple(self.calls),
+                self.tool_call_id,
+                reasoning="\n".join(filter(None, self.reasoning)) or None,
+            )
+        )
+        self.texts, self.calls, self.reasoning = [], [], []
+
+    def _add_call(self, part: Mapping[str, Any]) -> None:
+        if part.get("type") == "tool_call":
+            self.calls.extend(calls_in_text(_text(part) or ""))
+            return
+        name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
+        arguments = _first(part, _ARGUMENTS)
+        self.calls.append(ToolCall(str(name), _as_text(arguments), _id(part, _CALL_IDS)))
+        answer = next((part[key] for key in ("output", "result", "errorText") if key in part), None)
+        if answer is not None:
+            self._add_answer(part, answer)
+
+    def _add_answer(self, part: Mapping[str, Any], answer: Any) -> None:
+        if self.texts or self.calls or self.reasoning:
+            self._end()
+        name = _first(part, _CALL_NAMES)
+        self.messages.append(
+            Message(
+                "tool",
+                answer_text(answer),
+                name if isinstance(name, str) else None,
+                tool_call_id=_id(part, _ANSWERED_IDS),
+            )
+        )
+
+
+def part_kind(part: Mapping[str, Any]) -> PartKind:
+    """What a part is."""
+    kind = part.get("type")
+    if kind in _TEXTS and _text(part) is not None:
+        return "text"
+    if kind is None:
+        return next((found for key, found in _UNTYPED.items() if key in part), "unknown")
+    if not isinstance(kind, str):
+        return "unknown"
+    if kind == "tool_call":
+        return "call" if calls_in_text(_text(part) or "") else "unknown"
+    if kind in _CALLS or kind == "tool-invocation" or ("toolCallId" in part and "output" in part):
+        return "answer" if kind in _ANSWERS else "call"
+    if kind.startswith("tool-") and "toolCallId" in part and kind not in _ANSWERS:
+        return "call"
+    if kind in _ANSWERS or kind.endswith("tool_result"):
+        return "answer"
+    if kind in _REASONING:
+        return "reasoning"
+    if kind in _MEDIA:
+        return "media"
+    return "mark" if len(part) == 1 else "unknown"
+
+
+def answer_text(answer: Any) -> str:
+    """The answer of a tool as text: the text of its parts, a line each; JSON for anything else."""
+    if isinstance(answer, list):
+        return "\n".join(map(_answer_part, answer))
+    if isinstance(answer, dict) and answer.get("type") in (
+        "text",
+        "json",
+        "error-text",
+        "error-json",
+    ):
+        return _as_text(answer.get("value", answer))
+    return _as_text(answer)
+
+
+def read_call(entry: Any, number: int) -> ToolCall:
+    """Reads an entry of `tool_calls`.
+
+    Args:
+        number: Number of the message, from 1, for the reason of a BadRecord.
+
+    Raises:
+        BadRecord: It is not an object with a name.
+    """
+    if not isinstance(entry, dict):
+        raise BadRecord(f"message {number} has a tool call that is {kind_of(entry)}")
+    body = entry.get("function", entry.get("custom"))
+    if not isinstance(body, dict):
+        # Some exports have the name itself under "function", others have no wrapper.
+        body = {**entry, "name": body} if isinstance(body, str) else entry
+    name = _first(body, _CALL_NAMES)
+    if not isinstance(name, str):
+        raise BadRecord(f"message {number} has a tool call whose name is {kind_of(name)}")
+    return ToolCall(name, _as_text(_first(body, _ARGUMENTS)), optional_text(entry, "id", number))
+
+
+def calls_in_text(text: str) -> list[ToolCall]:
+    """Returns the calls that a `function_call` turn has as JSON text; [] if it is not such JSON."""
+    try:
+        value = storable(json.loads(text))
+        return [read_call(entry, 0) for entry in (value if isinstance(value, list) else [value])]
+    except (ValueError, RecursionError, BadRecord):
+        return []
+
+
+def media_reference(part: Mapping[str, Any]) -> str:
+    """What stands for an image, a sound or a file: `[image: image/png, 12,345 bytes]`, or its address or name."""
+    kind = str(part.get("type"))
+    what = _MEDIA.get(kind) or next((_MEDIA[key] for key in part if key in _MEDIA), "file")
+    facts: list[str] = []
+    for key, text in _strings(part):
+        if text.startswith("data:"):
+            head, _, data = text.partition(",")
+            facts.append(head[5:].split(";")[0])
+            facts += [f"{len(data) * 3 // 4:,} bytes"] if data else []
+        elif key in _MEDIA_TYPES or key in _MEDIA_NAMES or "://" in text[:12]:
+            facts.append(text[:_LONGEST_URL])
+        elif key in ("data", "bytes", "file_data") and text:
+            facts.append(f"{len(text) * 3 // 4:,} bytes")
+    known = ", ".join(dict.fromkeys(filter(None, facts)))
+    return f"[{what}: {known}]" if known else f"[{what}]"
+
+
+def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
+    """Returns a text or a whole number under `key` as text, None if there is none.
+
+    Args:
+        number: Number of the message, from 1, for the reason of a BadRecord.
+
+    Raises:
+        BadRecord: It is something else.
+    """
+    value = item.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise BadRecord(f"message {number} has a {key} that is {kind_of(value)}")
+
+
+def _inner(part: dict[str, Any]) -> dict[str, Any]:
+    """Returns the object that holds the content of a part: that under its only key in Bedrock and Gemini."""
+    for key in ("toolInvocation", *_UNTYPED):
+        if (part.get("type") is None or key == "toolInvocation") and isinstance(
+            part.get(key), dict
+        ):
+            return dict(part[key])
+    return part
+
+
+def _text(part: Mapping[str, Any]) -> str | None:
+    found = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
+    if isinstance(found, dict):
+        found = found.get("value")
+    return found if isinstance(found, str) else None
+
+
+def _reasoning(part: Mapping[str, Any]) -> str:
+    found = _first(part, ("thinking", "reasoning", "reasoningText", "text", "summary", "data"))
+    if isinstance(found, dict):
+        found = _text(found)
+    if isinstance(found, list):
+        return answer_text(found)
+    return found if isinstance(found, str) else as_json(part)
+
+
+def _answer_part(part: Any) -> str:
+    if not isinstance(part, dict):
+        return _as_text(part)
+    kind = part_kind(part)
+    if kind == "text":
+        return _text(part) or ""
+    return media_reference(part) if kind == "media" else as_json(part.get("json", part))
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else as_json(value)
+
+
+def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((part[key] for key in keys if part.get(key) is not None), None)
+
+
+def _id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    found = _first(part, keys)
+    return found if isinstance(found, str) else None
+
+
+def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield from _strings(entry, name)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _strings(entry, key)

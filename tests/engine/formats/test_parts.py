@@ -1,0 +1,177 @@
+"""The parts of messages: nothing of them becomes a placeholder."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.conversation import Message, ToolCall
+from engine.formats.parts import media_reference
+from tests.engine.formats.reading import one
+
+
+def messages(*items: dict[str, Any]) -> tuple[Message, ...]:
+    """The messages of a record with these items."""
+    return one(json.dumps({"id": "c", "messages": items}).encode()).conversation.messages
+
+
+def test_anthropic_blocks_are_calls_answers_and_reasoning() -> None:
+    """A `tool_use` is a call, a `tool_result` in a user's message is a tool's message, `thinking` is reasoning, and the
+    text beside them stays the user's or the assistant's."""
+    assert messages(
+        {"role": "user", "content": "What is on?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "I look it up.", "signature": "EqQB"},
+                {"type": "text", "text": "One moment."},
+                {"type": "tool_use", "id": "t1", "name": "films", "input": {"day": "today"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t1",
+                    "content": [{"type": "text", "text": "Metropolis"}],
+                },
+                {"type": "text", "text": "Only old ones."},
+            ],
+        },
+    ) == (
+        Message("user", "What is on?"),
+        Message(
+            "assistant",
+            "One moment.",
+            tool_calls=(ToolCall("films", '{"day": "today"}', "t1"),),
+            reasoning="I look it up.",
+        ),
+        Message("tool", "Metropolis", tool_call_id="t1"),
+        Message("user", "Only old ones."),
+    )
+
+
+def test_an_answer_among_the_parts_keeps_its_place() -> None:
+    """Text after a server's answer is a message after it, not before."""
+    assert messages(
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "mcp_tool_use", "id": "m1", "name": "echo", "input": {"text": "hi"}},
+                {"type": "mcp_tool_result", "tool_use_id": "m1", "content": "hi"},
+                {"type": "text", "text": "It said hi."},
+            ],
+        }
+    ) == (
+        Message("assistant", "", tool_calls=(ToolCall("echo", '{"text": "hi"}', "m1"),)),
+        Message("tool", "hi", tool_call_id="m1"),
+        Message("assistant", "It said hi."),
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"type": "tool-call", "toolCallId": "c", "toolName": "sum", "args": {"a": 1}},
+        {"type": "tool-call", "toolCallId": "c", "toolName": "sum", "input": {"a": 1}},
+        {"toolUse": {"toolUseId": "c", "name": "sum", "input": {"a": 1}}},
+        {"functionCall": {"id": "c", "name": "sum", "args": {"a": 1}}},
+        {"type": "tool-sum", "toolCallId": "c", "state": "input-available", "input": {"a": 1}},
+    ],
+    ids=["sdk 4", "sdk 5", "bedrock", "gemini", "sdk ui"],
+)
+def test_calls_of_other_interfaces_are_calls(call: dict[str, Any]) -> None:
+    """A call is a call in the parts of the Vercel AI SDK, Bedrock and Gemini."""
+    assert messages({"role": "assistant", "content": [call]}) == (
+        Message("assistant", "", tool_calls=(ToolCall("sum", '{"a": 1}', "c"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {
+            "type": "tool-result",
+            "toolCallId": "c",
+            "toolName": "sum",
+            "output": {"type": "json", "value": {"s": 2}},
+        },
+        {"toolResult": {"toolUseId": "c", "name": "sum", "content": [{"json": {"s": 2}}]}},
+        {"functionResponse": {"id": "c", "name": "sum", "response": {"s": 2}}},
+    ],
+    ids=["sdk", "bedrock", "gemini"],
+)
+def test_answers_of_other_interfaces_are_the_tools_messages(answer: dict[str, Any]) -> None:
+    """The answer of a tool is a tool's message in the parts of the Vercel AI SDK, Bedrock and Gemini."""
+    assert messages({"role": "user", "content": [answer]}) == (
+        Message("tool", '{"s": 2}', "sum", tool_call_id="c"),
+    )
+
+
+def test_parts_of_ui_messages_hold_call_and_answer_in_one() -> None:
+    """A tool part of a UI message of the Vercel AI SDK is a call and its answer; the text behind it comes after."""
+    assert messages(
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "step-start"},
+                {"type": "tool-sum", "toolCallId": "c", "input": {"a": 1}, "output": {"s": 2}},
+                {"type": "text", "text": "Two."},
+            ],
+        }
+    ) == (
+        Message("assistant", "", tool_calls=(ToolCall("sum", '{"a": 1}', "c"),)),
+        Message("tool", '{"s": 2}', tool_call_id="c"),
+        Message("assistant", "Two."),
+    )
+
+
+def test_tool_invocations_beside_the_content_are_kept() -> None:
+    """The tool invocations of a message of the Vercel AI SDK 4 are calls with their answers."""
+    invocation = {"toolCallId": "c", "toolName": "sum", "args": {"a": 1}, "result": 2}
+    found = messages({"role": "assistant", "content": "Two.", "toolInvocations": [invocation]})
+    assert found == (
+        Message("assistant", "Two.", tool_calls=(ToolCall("sum", '{"a": 1}', "c"),)),
+        Message("tool", "2", tool_call_id="c"),
+    )
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_reasoning_beside_the_content_is_kept(key: str) -> None:
+    """Reasoning in a field of the message is its reasoning, and no model reads it."""
+    (message,) = messages({"role": "assistant", "content": "42", key: "Six times seven."})
+    assert message.reasoning == "Six times seven."
+    assert message.seen == "42"
+
+
+def test_a_part_of_an_unknown_kind_keeps_its_json() -> None:
+    """A part that nobody knows is its JSON, not a placeholder."""
+    part = {"type": "hologram", "scene": {"depth": 3, "title": "Église"}}
+    (message,) = messages({"role": "user", "content": [{"type": "text", "text": "See"}, part]})
+    assert message.content == "See\n" + json.dumps(part, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("part", "reference"),
+    [
+        ({"type": "image_url", "image_url": {"url": "https://x.org/a.png"}}, "https://x.org/a.png"),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}},
+            "image/png, 300 bytes",
+        ),
+        (
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/jpeg", "data": "A" * 40},
+            },
+            "image/jpeg, 30 bytes",
+        ),
+        ({"type": "image", "source": {"type": "file", "file_id": "file_7"}}, "file_7"),
+    ],
+)
+def test_media_keep_type_and_size(part: dict[str, Any], reference: str) -> None:
+    """An image leaves its type and size, or where it is."""
+    assert media_reference(part) == f"[image: {reference}]"
