@@ -59,6 +59,7 @@ class Message:
         hidden: The leak guard keeps the whole message from a model.
         reasoning: What the assistant thought before it wrote the message. The user did not see it, so no model
             reads it.
+        facts: JSON object of what else the source says of the message, such as time, model and usage.
     """
 
     role: Role
@@ -69,6 +70,7 @@ class Message:
     model_view: str | None = None
     hidden: bool = False
     reasoning: str | None = None
+    facts: str | None = None
 
     @property
     def seen(self) -> str:

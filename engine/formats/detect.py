@@ -12,6 +12,7 @@ from engine.formats.framing import Frame, Framing, Values, lines
 from engine.formats.json_values import kind_of
 from engine.formats.normalise import looks_like_message
 from engine.formats.readers import READERS, Reader, recognised
+from engine.formats.rows import grouped
 from engine.formats.source import Source
 from engine.records.imports import Detection
 
@@ -40,13 +41,17 @@ def frames(source: Source, framing: Framing, reader: Reader | None = None) -> It
     Args:
         reader: Reader of the format, if known; after a broken record it recognises where the next one begins.
     """
+    found: Iterator[Frame]
     if framing == "lines":
-        return lines(source)
-    if reader is None:
-        return iter(Values(source, framing == "list", recognised))
-    return iter(
-        Values(source, framing == "list", lambda value: reader.recognise(value) is not None)
-    )
+        found = lines(source)
+    elif reader is None:
+        found = iter(Values(source, framing == "list", recognised))
+    else:
+        known = reader
+        found = iter(
+            Values(source, framing == "list", lambda value: known.recognise(value) is not None)
+        )
+    return grouped(found) if reader is not None and reader.one_message else found
 
 
 def examine(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.conversation import Conversation, Message, Role, ToolCall
-from engine.formats.json_values import BadRecord, kind_of
+from engine.formats.json_values import BadRecord, as_json, kind_of
 from engine.formats.parts import MessageParts, answer_text, calls_in_text, optional_text, read_call
 
 RENDERED_CALLS = "TOOL CALLS: ["
@@ -42,6 +42,12 @@ _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
 )
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+_READ_KEYS = _CONTENT_KEYS.union(
+    _REASONING_KEYS, ("role", "from", "name", "tool_call_id", "refusal", "object")
+)
+"""Keys of a message that are read; the others are its facts."""
+
+_TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
 
 
 @dataclass(slots=True)
@@ -79,9 +85,22 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
     if not items:
         raise BadRecord("no messages")
     messages: list[Message] = []
-    for number, item in enumerate(items, 1):
+    for number, item in enumerate(in_time_order(items), 1):
         messages.extend(messages_of(item, number, rendered_calls))
     return tuple(messages)
+
+
+def in_time_order(items: list[Any]) -> list[Any]:
+    """Returns the messages the other way round if each has a time and the last is the oldest, as some interfaces list
+    them; else as they are."""
+    key = next((key for key in _TIMES if isinstance(items[0], dict) and key in items[0]), None)
+    if key is None or len(items) < 2:
+        return items
+    times: list[Any] = [item.get(key) if isinstance(item, dict) else None for item in items]
+    comparable = len(set(map(type, times))) == 1 and isinstance(times[0], str | int | float)
+    if comparable and times[0] > times[-1] and times == sorted(times, reverse=True):
+        return items[::-1]
+    return items
 
 
 def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Message]:
@@ -105,6 +124,8 @@ def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Me
         return [Message(role, content)]
     call_id = optional_text(item, "tool_call_id", number)
     parts = MessageParts(role, number, optional_text(item, "name", number), call_id)
+    rest = {key: value for key, value in item.items() if key not in _READ_KEYS}
+    parts.facts = as_json(rest) if rest else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := _written(item.get(key)))]
     if spoken_by == "function_call" and isinstance(content, str):
         parts.calls += calls_in_text(content)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from engine.conversation import Message, Role, ToolCall
@@ -57,7 +57,7 @@ _ANSWERED_IDS = ("tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "call
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 _RESULTS = ("content", "output", "result", "response")
 _MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
-_MEDIA_NAMES = ("filename", "file_name", "title", "file_id", "fileUri", "file_uri")
+_MEDIA_NAMES = ("filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri")
 _LONGEST_URL = 2_000
 
 
@@ -73,6 +73,7 @@ class MessageParts:
     number: int
     name: str | None = None
     tool_call_id: str | None = None
+    facts: str | None = None
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
@@ -100,14 +101,16 @@ class MessageParts:
         elif kind == "reasoning":
             self.reasoning.append(_reasoning(inner))
         elif kind == "media":
-            self.texts.append(media_reference(part))
+            self.texts += [media_reference(part), *_file_text(part)]
         elif kind == "unknown":
             self.texts.append(as_json(part))
 
     def close(self) -> list[Message]:
-        """Returns all messages, at least one."""
+        """Returns all messages, at least one; the first has the facts."""
         if self.texts or self.calls or self.reasoning or not self.messages:
             self._end()
+        elif self.facts is not None:
+            self.messages[0] = replace(self.messages[0], facts=self.facts)
         return self.messages
 
     def _end(self) -> None:
@@ -119,9 +122,10 @@ class MessageParts:
                 tuple(self.calls),
                 self.tool_call_id,
                 reasoning="\n".join(filter(None, self.reasoning)) or None,
+                facts=self.facts,
             )
         )
-        self.texts, self.calls, self.reasoning = [], [], []
+        self.texts, self.calls, self.reasoning, self.facts = [], [], [], None
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
         if part.get("type") == "tool_call":
@@ -151,12 +155,12 @@ class MessageParts:
 def part_kind(part: Mapping[str, Any]) -> PartKind:
     """What a part is."""
     kind = part.get("type")
+    if kind is not None and not isinstance(kind, str):
+        return "unknown"
     if kind in _TEXTS and _text(part) is not None:
         return "text"
     if kind is None:
         return next((found for key, found in _UNTYPED.items() if key in part), "unknown")
-    if not isinstance(kind, str):
-        return "unknown"
     if kind == "tool_call":
         return "call" if calls_in_text(_text(part) or "") else "unknown"
     if kind in _CALLS or kind == "tool-invocation" or ("toolCallId" in part and "output" in part):
@@ -275,6 +279,14 @@ def _reasoning(part: Mapping[str, Any]) -> str:
     if isinstance(found, list):
         return answer_text(found)
     return found if isinstance(found, str) else as_json(part)
+
+
+def _file_text(part: Mapping[str, Any]) -> list[str]:
+    """The text of a file that is in the part itself."""
+    source = part.get("source")
+    inline = isinstance(source, dict) and source.get("type") == "text"
+    text = source.get("data") if inline and isinstance(source, dict) else part.get("content")
+    return [text] if isinstance(text, str) else []
 
 
 def _answer_part(part: Any) -> str:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats import recllmsim, sgd, sharded_logs
+from engine.formats import recllmsim, rows, sgd, sharded_logs
 from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.normalise import (
     Draft,
     created_at,
+    looks_like_message,
     looks_like_messages,
     read_messages,
     record_id,
@@ -25,11 +26,15 @@ class Reader:
     Attributes:
         recognise: Returns in words why a record looks like this format; None if it does not.
         read: Returns the draft of a record; the second argument is the id for a record without one. Raises BadRecord.
+        left_out: Keys whose values are left in the original record on purpose.
+        one_message: Whether a record is one message, and those of a conversation are to be grouped.
     """
 
     name: str
     recognise: Callable[[Any], str | None]
     read: Callable[[Any, str], Draft]
+    left_out: frozenset[str] = frozenset()
+    one_message: bool = False
 
 
 def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
@@ -66,23 +71,38 @@ _OPENAI_IDS = ("id", "conversation_id", "custom_id")
 
 def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Returns the part of an OpenAI record that holds `messages`, with its name before it."""
-    for name in ("body", "request"):
+    for name in ("body", "request", "params"):
         part = record.get(name)
         if isinstance(part, dict) and "messages" in part:
             return name, part
     return "", record
 
 
-def _choice(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the first choice of the answer in a batch output or a logged call; None if there is none."""
+def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Returns the answer of a logged call and the other fields of its response; None if there is no answer.
+
+    An answer is the first choice of OpenAI, the `message` of Ollama, or the whole response of Anthropic.
+    """
     response = record.get("response")
-    if isinstance(response, dict):
-        body = response.get("body")
-        record = body if isinstance(body, dict) else response
-    choices = record.get("choices")
+    outer = response if isinstance(response, dict) else {}
+    body = outer.get("body")
+    if isinstance(body, dict):
+        outer = _rest(outer, "body")
+    else:
+        body, outer = (outer, {}) if outer else (record, {})
+    choices = body.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return choices[0] if isinstance(choices[0].get("message"), dict) else None
-    return None
+        message = choices[0].get("message")
+        about = _rest(choices[0], "message", "index", "logprobs")
+        rest = about if body is record else {**_rest(body, "choices"), **about}
+    elif body is not record and looks_like_message(body):
+        message = {"role": body["role"], "content": body.get("content")}
+        rest = _rest(body, "role", "content")
+    else:
+        message, rest = body.get("message"), {} if body is record else _rest(body, "message")
+    if not isinstance(message, dict) or not looks_like_message(message):
+        return None, {}
+    return message, {**outer, **rest}
 
 
 def _recognise_openai(record: Any) -> str | None:
@@ -92,27 +112,36 @@ def _recognise_openai(record: Any) -> str | None:
     if looks_like_messages(request.get("messages")):
         where = f"`{name}` with `messages`" if name else "`messages`"
         return f"the records have {where} with role and content"
-    if "messages" not in request and _choice(record) is not None:
-        return "the records have `response` with `choices`"
+    if "messages" not in request and _answer(record)[0] is not None:
+        return "the records have the response of a model"
     return None
 
 
 def _read_openai(record: Any, fallback_id: str) -> Draft:
     record = as_object(record)
     name, request = _request(record)
-    choice = _choice(record)
-    messages: tuple[Message, ...] = ()
-    if "messages" in request or choice is None:
-        messages = read_messages(request.get("messages", []))
-    fields = _rest(record, *_OPENAI_IDS, "messages", "choices", "response", name)
+    answer, rest = _answer(record)
+    items = request.get("messages", [])
+    if isinstance(items, list):
+        items = [*_instructions(request, items), *items, *([answer] if answer else [])]
+    messages = read_messages(items)
+    used = next((key for key in _OPENAI_IDS if record.get(key) not in (None, "")), "")
+    fields = _rest(record, used, "messages", "choices", "message", "response", name)
     if name:
         fields |= _rest(request, "messages")
-    if choice is not None:
-        messages += read_messages([choice["message"]])
-        if isinstance(choice.get("finish_reason"), str):
-            fields["finish_reason"] = choice["finish_reason"]
+    if messages[0].role == "system":
+        fields.pop("system", None)
     found = record_id(record, _OPENAI_IDS, fallback_id)
-    return Draft(Conversation(found, messages, {}, None, created_at(record)), fields)
+    return Draft(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
+
+
+def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
+    """The system message of a request that has it beside its messages, as Anthropic's."""
+    system = request.get("system")
+    first = items[0] if items else None
+    if not system or (isinstance(first, dict) and first.get("role") == "system"):
+        return []
+    return [{"role": "system", "content": system}] if isinstance(system, str | list) else []
 
 
 def _turns(record: Mapping[str, Any]) -> tuple[str, Any]:
@@ -183,7 +212,8 @@ READERS: tuple[Reader, ...] = (
     Reader("tau_bench", _recognise_tau_bench, _read_tau_bench),
     Reader("sharded_logs", sharded_logs.recognise, sharded_logs.read),
     Reader("recllmsim", recllmsim.recognise, recllmsim.read),
-    Reader("sgd", sgd.recognise, sgd.read),
+    Reader("sgd", sgd.recognise, sgd.read, frozenset(("actions", "slots", "state"))),
+    Reader("rows", rows.recognise, rows.read, one_message=True),
     Reader("messages", _recognise_messages, _read_messages),
 )
 """All readers in the order of detection: those that require more keys come first."""

@@ -8,6 +8,7 @@ the names that the rest of the program uses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine.conversation import Conversation
@@ -62,7 +63,8 @@ def read(record: Any, fallback_id: str) -> Draft:
     """
     record = as_object(record)
     history = record.get("history")
-    messages = read_messages(history)
+    # what else stands beside a message are annotations, which become truth
+    messages = tuple(replace(message, facts=None) for message in read_messages(history))
     assert isinstance(history, list)  # read_messages has raised for anything else
     meta = {name: record[name] for name in _META if name in record}
     rest = {name: value for name, value in record.items() if name not in ("history", "id", *_META)}

@@ -45,7 +45,8 @@ def read(record: Any, fallback_id: str) -> Draft:
     notes: list[dict[str, Any]] = []
     for item in trace:
         if isinstance(item, dict) and item.get("role") == NOTE:
-            notes.append({"after": len(spoken), "note": item.get("content")})
+            about = {key: value for key, value in item.items() if key not in ("role", "content")}
+            notes.append({"after": len(spoken), "note": item.get("content"), **about})
         else:
             spoken.append(item)
     meta = {name: record[name] for name in _META if name in record}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.conversation import MOST_MESSAGES
+from engine.formats.accounting import account
 from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
 from engine.formats.readers import READERS, Reader
@@ -30,7 +31,7 @@ def parse(
         reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
         return Rejected(line, raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
-    return Parsed(line, raw, conversation, leaks)
+    return Parsed(line, raw, conversation, leaks, account(value, conversation, reader.left_out))
 
 
 def parse_made(record: Mapping[str, Any], format: str, fallback_id: str) -> Parsed | Rejected:

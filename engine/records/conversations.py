@@ -37,7 +37,7 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """One message as imported, with its place; the last three as in `engine.conversation.Message`."""
+    """One message as imported, with its place; the last four as in `engine.conversation.Message`."""
 
     index: int
     turn: int
@@ -49,6 +49,7 @@ class MessageRow:
     model_view: str | None
     hidden: bool
     reasoning: str | None = None
+    facts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
 
 from engine.conversation import Conversation
+
+Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out", "nowhere"]
+"""Where text of a source can go; what a format leaves out on purpose stays in the original record only."""
+
+PLACES: tuple[Place, ...] = get_args(Place)
+
+MOST_LOST = 0.02
+"""Share of a source's text that may go nowhere without a warning."""
+
+_EXAMPLE = 80
+
+
+@dataclass(slots=True)
+class Unread:
+    """Text that was not read, or a part of an unknown kind: how often, how many characters, and one example."""
+
+    times: int
+    chars: int
+    example: str
+
+
+@dataclass(slots=True)
+class Account:
+    """Where the text of a source went.
+
+    Attributes:
+        chars: Characters by place.
+        lost: What went nowhere, by its path in the records.
+        unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
+    """
+
+    chars: dict[Place, int] = field(default_factory=dict)
+    lost: dict[str, Unread] = field(default_factory=dict)
+    unknown: dict[str, Unread] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """All characters."""
+        return sum(self.chars.values())
+
+    def share(self, place: Place) -> float:
+        """The share of the text that went to a place, from 0 to 1; 0 if there is no text."""
+        return self.chars.get(place, 0) / (self.total or 1)
+
+    @property
+    def warns(self) -> bool:
+        """Whether more text went nowhere than may."""
+        return self.share("nowhere") > MOST_LOST
+
+    def add(self, place: Place, chars: int) -> None:
+        """Counts text that went to a place."""
+        self.chars[place] = self.chars.get(place, 0) + chars
+
+    def lose(self, path: str, text: str, chars: int) -> None:
+        """Counts text that went nowhere."""
+        self.add("nowhere", chars)
+        _count(self.lost, path, Unread(1, chars, text[:_EXAMPLE]))
+
+    def see(self, kind: str, text: str) -> None:
+        """Counts a part of an unknown kind."""
+        _count(self.unknown, kind, Unread(1, len(text), text[:_EXAMPLE]))
+
+    def include(self, other: Account) -> None:
+        """Adds the counts of another account."""
+        for place, chars in other.chars.items():
+            self.add(place, chars)
+        for path, unread in other.lost.items():
+            _count(self.lost, path, unread)
+        for kind, unread in other.unknown.items():
+            _count(self.unknown, kind, unread)
+
+
+def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
+    before = into.get(name)
+    if before is None:
+        into[name] = Unread(unread.times, unread.chars, unread.example)
+    else:
+        before.times += unread.times
+        before.chars += unread.chars
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +105,14 @@ class Parsed:
     Attributes:
         line: Line (JSON Lines) or position in the list (JSON array), from 1; None for a single object.
         raw: The bytes of the record in the decompressed input.
+        account: Where the text of the record went.
     """
 
     line: int | None
     raw: bytes
     conversation: Conversation
     leaks: tuple[Leak, ...] = ()
+    account: Account = field(default_factory=Account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +130,27 @@ class Detection:
 
     format: str
     why: str
+
+
+@dataclass(slots=True)
+class SourceReport:
+    """What was read from one input."""
+
+    label: str
+    detection: Detection
+    conversations: int = 0
+    messages: int = 0
+    rejected: int = 0
+    account: Account = field(default_factory=Account)
+
+    def count(self, record: Parsed | Rejected) -> None:
+        """Counts one record."""
+        if isinstance(record, Rejected):
+            self.rejected += 1
+            return
+        self.conversations += 1
+        self.messages += len(record.conversation.messages)
+        self.account.include(record.account)
 
 
 class Input(Protocol):

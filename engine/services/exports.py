@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -156,6 +157,8 @@ def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]
             ]
         if message.reasoning:
             line["reasoning"] = message.reasoning
+        if message.facts:
+            line |= json.loads(message.facts)
         messages.append(line)
     return {
         "id": conversation.external_id,

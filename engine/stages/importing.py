@@ -20,7 +20,7 @@ from engine.formats import open_inputs
 from engine.formats.inputs import SUFFIXES
 from engine.jobs.contract import Progress
 from engine.number_format import counted
-from engine.records.imports import Input, Parsed, Rejected
+from engine.records.imports import Input, Parsed, Rejected, SourceReport
 from engine.shared_text import NOTHING_SHARED
 from engine.store import imports, runs, shared_text
 from engine.store.project import Project
@@ -42,6 +42,7 @@ class ImportStage:
     Attributes:
         read: Number of records read so far: new + duplicate + unchanged + quarantined.
         quarantined: Number of records that could not be read, including those that were in the quarantine already.
+        sources: What was read from each input so far, in order.
     """
 
     name = "import"
@@ -63,7 +64,6 @@ class ImportStage:
         self._before = 0
         self._refused: list[FormatError] = []
         self._opened = 0
-        self._detected: set[str] = set()
         self._shared = NOTHING_SHARED
         self.read = 0
         self.new = 0
@@ -71,6 +71,7 @@ class ImportStage:
         self.unchanged = 0
         self.quarantined = 0
         self.leaks = 0
+        self.sources: list[SourceReport] = []
 
     @property
     def title(self) -> str:
@@ -125,13 +126,18 @@ class ImportStage:
             f"Read {self.read:,}: {self.new:,} new, {self.duplicate:,} duplicate,"
             f" {self.unchanged:,} unchanged, {self.quarantined:,} quarantined"
         )
-        if self._detected:
-            text += f"; format {', '.join(sorted(self._detected))}"
+        if self.sources:
+            formats = sorted({source.detection.format for source in self.sources})
+            text += f"; format {', '.join(formats)}"
         if self._shared:
             some = counted(len(self._shared.shown), "text")
             text += f"; {some} that many share left out of lists and goals"
         if self.leaks:
             text += f"; {self.leaks:,} leaks of the ending kept from the model"
+        for source in self.sources:
+            if source.account.warns:
+                lost = source.account.share("nowhere")
+                text += f"; {lost:.1%} of the text of {source.label} was not read"
         for error in self._refused:
             text += f"; not read: {error.message.rstrip('.')}"
         return text + "."
@@ -139,14 +145,17 @@ class ImportStage:
     def _import(self, source: Input, run_id: int) -> Iterator[Progress]:
         detection = source.detection
         self._opened += 1
-        self._detected.add(detection.format)
         label = _storable(source.label)
+        report = SourceReport(label, detection)
+        self.sources.append(report)
         source_id = self._project.write(
             lambda conn: imports.source(
                 conn, _place(source.label), label, detection.format, detection.why
             )
         )
         for batch in self._batches(source):
+            for record in batch:
+                report.count(record)
             yield self._commit(source, source_id, run_id, batch)
         self._before += source.size or 0
 

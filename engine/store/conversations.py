@@ -27,7 +27,7 @@ from engine.store.query import matching, ordered
 from engine.store.sql import chunks, id_pages, message_ids, placeholders, snapshot
 from engine.store.verdicts import verdict_sql
 
-_MESSAGE = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning"
+_MESSAGE = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
 _EXPORTED_AT_ONCE = 200
 
 
@@ -104,6 +104,7 @@ def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]
                 model_view=message.model_view,
                 hidden=message.hidden,
                 reasoning=message.reasoning,
+                facts=message.facts,
             )
         )
     return result
@@ -203,6 +204,7 @@ def _message(row: tuple[Any, ...]) -> Message:
         model_view=row[7],
         hidden=bool(row[8]),
         reasoning=row[9],
+        facts=row[10],
     )
 
 

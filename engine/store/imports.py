@@ -111,6 +111,7 @@ class _Batch:
                     message.model_view,
                     message.hidden,
                     message.reasoning,
+                    message.facts,
                 )
             )
         self.conversations.append(
@@ -147,7 +148,7 @@ class _Batch:
         )
         conn.executemany(
             "INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls,"
-            " tool_call_id, model_view, hidden, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " tool_call_id, model_view, hidden, reasoning, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self.messages,
         )
         conn.execute(

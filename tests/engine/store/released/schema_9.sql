@@ -60,7 +60,7 @@ CREATE TABLE message (
             tool_call_id TEXT,
             model_view TEXT,
             hidden INTEGER NOT NULL
-        , reasoning TEXT) STRICT;
+        , reasoning TEXT, facts TEXT) STRICT;
 CREATE VIRTUAL TABLE message_fts USING fts5 (
             content, tool_calls, content = 'message', content_rowid = 'id');
 CREATE TABLE truth (
@@ -418,19 +418,19 @@ CREATE TABLE taught_value (
         ) STRICT, WITHOUT ROWID;
 CREATE INDEX taught_value_by_p ON taught_value (taught_id, p);
 CREATE INDEX taught_value_by_place ON taught_value (taught_id, place);
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (1, 'workbench', 'm001_conversations_scores_verdicts', '2026-11-23 02:48:06.985201+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (2, 'workbench', 'm002_scale_tags_trees', '2026-11-23 02:48:06.988260+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (3, 'workbench', 'm003_goals', '2026-11-23 02:48:06.989878+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (4, 'workbench', 'm004_signs', '2026-11-23 02:48:06.990694+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (5, 'workbench', 'm005_plays', '2026-11-23 02:48:06.991289+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (6, 'workbench', 'm006_both_sides', '2026-11-23 02:48:06.994078+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (7, 'workbench', 'm007_probes', '2026-11-23 02:48:06.996833+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (8, 'workbench', 'm008_taught', '2026-11-23 02:48:06.997667+00:00');
-INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (9, 'workbench', 'm009_reasoning', '2026-11-23 02:48:06.998608+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (1, 'workbench', 'm001_conversations_scores_verdicts', '2026-11-23 02:53:55.806470+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (2, 'workbench', 'm002_scale_tags_trees', '2026-11-23 02:53:55.808493+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (3, 'workbench', 'm003_goals', '2026-11-23 02:53:55.809721+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (4, 'workbench', 'm004_signs', '2026-11-23 02:53:55.810279+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (5, 'workbench', 'm005_plays', '2026-11-23 02:53:55.810657+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (6, 'workbench', 'm006_both_sides', '2026-11-23 02:53:55.812816+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (7, 'workbench', 'm007_probes', '2026-11-23 02:53:55.819021+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (8, 'workbench', 'm008_taught', '2026-11-23 02:53:55.819458+00:00');
+INSERT INTO _sqlite_migrations (id, migration_set, name, applied_at) VALUES (9, 'workbench', 'm009_reasoning', '2026-11-23 02:53:55.820436+00:00');
 INSERT INTO setting (key, value) VALUES ('clustering', '1');
 INSERT INTO setting (key, value) VALUES ('score_config', '"config-a"');
 INSERT INTO setting (key, value) VALUES ('tree_config', '"t"');
-INSERT INTO run (id, stage, state, config_hash, params, fingerprints, code_version, started_at, finished_at, done, total, message, pid) VALUES (1, 'score', 'done', 'config-a', '{}', '{}', 'test', '2026-11-23T02:48:07.001Z', '2026-11-23T02:48:07.002Z', 0, NULL, 'scored', 23090);
+INSERT INTO run (id, stage, state, config_hash, params, fingerprints, code_version, started_at, finished_at, done, total, message, pid) VALUES (1, 'score', 'done', 'config-a', '{}', '{}', 'test', '2026-11-23T02:53:55.822Z', '2026-11-23T02:53:55.822Z', 0, NULL, 'scored', 24118);
 INSERT INTO source (id, place, label, format, why) VALUES (1, '/data/a.jsonl', 'a.jsonl', 'uniform', 'it looked like it');
 INSERT INTO source (id, place, label, format, why) VALUES (2, '/data/b', 'b', 'uniform', 'it looked like it');
 INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns, chars, created_at, meta, line) VALUES (1, 1, 'a', X'A80F849E73D013447BAD6BCC23103538A3037811BBFF44ACF5FC0974CB165022', 'I want a red bicycle', 2, 1, 30, NULL, '{}', NULL);
@@ -439,15 +439,15 @@ INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, t
 INSERT INTO original (conversation_id, raw) VALUES (1, X'282761272C202827492077616E742061207265642062696379636C65272C2027536F6C642120E58D96E68E89E4BA86E3808227292C207B277472757468273A207B27676F616C273A2027627579277D7D29');
 INSERT INTO original (conversation_id, raw) VALUES (2, X'7B226964223A2022746F6F6C73227DFF00');
 INSERT INTO original (conversation_id, raw) VALUES (3, X'282762272C20282757686572652069732069743F272C292C207B7D29');
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (1048576, 1, 0, 'user', NULL, 'I want a red bicycle', NULL, NULL, NULL, 0, NULL);
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (1048577, 1, 1, 'assistant', NULL, 'Sold! 卖掉了。', NULL, NULL, NULL, 0, NULL);
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (2097152, 2, 0, 'system', NULL, 'You help with flights.', NULL, NULL, NULL, 0, NULL);
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (2097153, 2, 1, 'user', 'ann', 'Book me to Zürich 🛫', NULL, NULL, NULL, 0, NULL);
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (2097154, 2, 2, 'assistant', NULL, '', '[["book","{\"to\": \"ZRH\"}","c1"]]', NULL, NULL, 0, 'She wants a flight.');
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (2097155, 2, 3, 'tool', 'book', '{"ok": true}', NULL, 'c1', NULL, 0, NULL);
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (2097156, 2, 4, 'assistant', NULL, 'Booked. ###STOP###', NULL, NULL, 'Booked.', 0, NULL);
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (2097157, 2, 5, 'user', NULL, '###STOP###', NULL, NULL, '', 1, NULL);
-INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning) VALUES (3145728, 3, 0, 'user', NULL, 'Where is it?', NULL, NULL, NULL, 0, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (1048576, 1, 0, 'user', NULL, 'I want a red bicycle', NULL, NULL, NULL, 0, NULL, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (1048577, 1, 1, 'assistant', NULL, 'Sold! 卖掉了。', NULL, NULL, NULL, 0, NULL, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (2097152, 2, 0, 'system', NULL, 'You help with flights.', NULL, NULL, NULL, 0, NULL, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (2097153, 2, 1, 'user', 'ann', 'Book me to Zürich 🛫', NULL, NULL, NULL, 0, NULL, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (2097154, 2, 2, 'assistant', NULL, '', '[["book","{\"to\": \"ZRH\"}","c1"]]', NULL, NULL, 0, 'She wants a flight.', NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (2097155, 2, 3, 'tool', 'book', '{"ok": true}', NULL, 'c1', NULL, 0, NULL, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (2097156, 2, 4, 'assistant', NULL, 'Booked. ###STOP###', NULL, NULL, 'Booked.', 0, NULL, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (2097157, 2, 5, 'user', NULL, '###STOP###', NULL, NULL, '', 1, NULL, NULL);
+INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts) VALUES (3145728, 3, 0, 'user', NULL, 'Where is it?', NULL, NULL, NULL, 0, NULL, NULL);
 INSERT INTO truth (conversation_id, truth) VALUES (1, '{"goal":"buy"}');
 INSERT INTO truth (conversation_id, truth) VALUES (2, '{"reward":1.0}');
 INSERT INTO alias (id, conversation_id, source_id, external_id, line, raw, truth) VALUES (1, 3, 2, 'a2', NULL, X'28276132272C20282757686572652069732069743F272C292C207B7D29', NULL);
@@ -460,14 +460,14 @@ INSERT INTO score (conversation_id, config_hash, run_id, p_end, p_continue, p_en
 INSERT INTO boundary_score (conversation_id, config_hash, message, step, turn, p_end, p_continue) VALUES (1, 'config-a', 1, 2, 1, 0.9, 9.99999999999999777955e-02);
 INSERT INTO boundary_score (conversation_id, config_hash, message, step, turn, p_end, p_continue) VALUES (3, 'config-a', 1, 2, 1, 0.2, 0.8);
 INSERT INTO remaining (conversation_id, config_hash, score_config_hash, run_id, text, reason) VALUES (3, 'r', 'config-a', 1, 'Say where it is.', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (1, 1, 'give', 'complete', '', '2026-11-23T02:48:07.004Z', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (2, 3, 'give', 'incomplete', 'no answer', '2026-11-23T02:48:07.005Z', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (3, 1, 'tag', NULL, 'odd', '2026-11-23T02:48:07.006Z', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (4, 2, 'tag', NULL, 'odd', '2026-11-23T02:48:07.006Z', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (5, 2, 'untag', NULL, 'odd', '2026-11-23T02:48:07.007Z', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (6, 3, 'repeat', 'unsure', '', '2026-11-23T02:48:07.008Z', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (7, 1, 'note', NULL, 'taken back', '2026-11-23T02:48:07.009Z', NULL);
-INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (8, 1, 'undo', NULL, '', '2026-11-23T02:48:07.010Z', 7);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (1, 1, 'give', 'complete', '', '2026-11-23T02:53:55.829Z', NULL);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (2, 3, 'give', 'incomplete', 'no answer', '2026-11-23T02:53:55.830Z', NULL);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (3, 1, 'tag', NULL, 'odd', '2026-11-23T02:53:55.831Z', NULL);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (4, 2, 'tag', NULL, 'odd', '2026-11-23T02:53:55.831Z', NULL);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (5, 2, 'untag', NULL, 'odd', '2026-11-23T02:53:55.832Z', NULL);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (6, 3, 'repeat', 'unsure', '', '2026-11-23T02:53:55.833Z', NULL);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (7, 1, 'note', NULL, 'taken back', '2026-11-23T02:53:55.834Z', NULL);
+INSERT INTO verdict (id, conversation_id, kind, verdict, note, given_at, target) VALUES (8, 1, 'undo', NULL, '', '2026-11-23T02:53:55.835Z', 7);
 INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter) VALUES ('t', 0.1, 'path', 'end', 'tiny.gguf', NULL);
 INSERT INTO tree (id, conversation_id, config_hash, step, run_id, reason, prompt_tokens, note, leaves, answers, nodes, max_log_prob, max_log_prob_per_token, covered, pruned, unexpanded, entropy_low, entropy_high, fork_depth, fork_entropy, answer_log_prob, answer_tokens, answer_held, seconds, packed) VALUES (1, 1, 't', 2, 1, NULL, 9, NULL, 2, 2, 3, -0.1, -0.05, 0.9, 0.1, 0.0, 0.5, 0.6, 0, 0.7, -0.2, 1, 1, 0.5, X'789CAB56CACB4F492D56B232AE0500177003C3');
 INSERT INTO goal_config (config_hash, model) VALUES ('g', 'tiny.gguf');
@@ -475,7 +475,7 @@ INSERT INTO goal_text (config_hash, conversation_id, run_id, text, reason) VALUE
 INSERT INTO goal_text (config_hash, conversation_id, run_id, text, reason) VALUES ('g', 2, 1, 'I cannot', 'it refuses');
 INSERT INTO vector_block (id, config_id, run_id, first, last, count, ids, vectors) VALUES (1, 1, 1, 1, 3, 2, X'01000000000000000300000000000000', X'0000803F00000000000000000000803F');
 INSERT INTO no_vector (config_id, conversation_id, reason) VALUES (1, 2, 'no goal');
-INSERT INTO clustering (id, config_hash, run_id, vector_config, created_at, k, seed, conversations, outliers, no_text, label_config, pair_config) VALUES (1, 'c', 1, 1, '2026-11-23T02:48:07.003Z', 2, 7, 2, 0, 1, 'l', 'p');
+INSERT INTO clustering (id, config_hash, run_id, vector_config, created_at, k, seed, conversations, outliers, no_text, label_config, pair_config) VALUES (1, 'c', 1, 1, '2026-11-23T02:53:55.823Z', 2, 7, 2, 0, 1, 'l', 'p');
 INSERT INTO cluster (clustering_id, number, size, spread, reach, words, centre) VALUES (1, 0, 1, 0.0, 0.0, '["word0"]', X'0000803F00000000');
 INSERT INTO cluster (clustering_id, number, size, spread, reach, words, centre) VALUES (1, 1, 1, 0.0, 0.0, '["word1"]', X'000000000000803F');
 INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description, reason) VALUES (1, 0, 'l', 1, 'Buying', 'They buy.', NULL);
@@ -483,7 +483,7 @@ INSERT INTO membership (clustering_id, conversation_id, cluster, distance, secon
 INSERT INTO membership (clustering_id, conversation_id, cluster, distance, second, second_distance) VALUES (1, 3, 1, 0.0, 0, 1.0);
 INSERT INTO pair_answer (config_hash, sides, run_id, likelihood_ratio, yes, yes_reversed, reason, label, description, model, calls, seconds) VALUES ('p', 'sides', 1, 0.5, 0.9, 0.8, 'alike', 'Both', 'They both.', 'tiny.gguf', 4, 0.1);
 INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author, model, probability, evidence, given_at, carried) VALUES (1, 1, 1, 'move', NULL, '["c1"]', '["Where"]', '[]', 'human', '', NULL, NULL, '2026', NULL);
-INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author, model, probability, evidence, given_at, carried) VALUES (2, 1, 2, 'undo', 1, '[]', '[]', '[]', 'human', '', NULL, NULL, '2026-11-23T02:48:07.003Z', NULL);
+INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author, model, probability, evidence, given_at, carried) VALUES (2, 1, 2, 'undo', 1, '[]', '[]', '[]', 'human', '', NULL, NULL, '2026-11-23T02:53:55.823Z', NULL);
 INSERT INTO decision_part (decision_id, part, ids) VALUES (1, 0, X'0100000000000000');
 INSERT INTO decision_kept (clustering_id, decision_id, reason) VALUES (1, 1, 'spread');
 INSERT INTO assignment (clustering_id, conversation_id, run_id, group_id, after, score, others, distance) VALUES (1, 2, 1, 'c1', 0, 0.5, '[["c0",0.4]]', 0.3);

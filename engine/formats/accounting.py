@@ -1,0 +1,165 @@
+"""Accounts for the text of a record: how many characters of it went where, and what was not read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from engine.conversation import Conversation
+from engine.formats.json_values import as_json
+from engine.formats.normalise import RENDERED_CALLS
+from engine.formats.parts import part_kind
+from engine.records.imports import Account, Place
+
+_STRUCTURE = frozenset(("role", "from", "speaker", "type", "object"))
+"""Keys whose texts say what a value is; they are read and not kept as text."""
+
+_OPAQUE = frozenset(
+    (
+        "signature",
+        "thoughtSignature",
+        "thought_signature",
+        "encrypted_content",
+        "bytes",
+        "file_data",
+    )
+)
+"""Keys whose texts no person reads: signatures and the bytes of files."""
+
+_UNREADABLE = (
+    "source.data",
+    "inlineData.data",
+    "inline_data.data",
+    "input_audio.data",
+    "parts[].state",
+)
+"""Ends of paths to the bytes of images and sounds, and to the state of a part of the Vercel AI SDK."""
+
+_PART_LISTS = frozenset(("content", "parts"))
+
+
+def account(record: Any, conversation: Conversation, left_out: frozenset[str]) -> Account:
+    """Returns where the texts of a record went, in characters of its JSON strings; keys and numbers are not counted.
+
+    Args:
+        conversation: What was read from the record.
+        left_out: Keys of the format whose values stay in the original record only.
+    """
+    found = Account()
+    kept = _Kept(conversation)
+    exact = kept.exact
+    chars = found.chars
+
+    def walk(value: Any, path: str, key: str) -> None:
+        """Counts the texts within a value; `path` leads to what holds it under `key`."""
+        if isinstance(value, str):
+            place = exact.get(value)
+            if place is not None and key not in _STRUCTURE:
+                chars[place] = chars.get(place, 0) + len(value)
+            elif value and key not in _STRUCTURE:
+                _count_parts(value, f"{path}.{key}", key, kept, found)
+        elif isinstance(value, dict):
+            inner = f"{path}.{key}" if path and key else path or key
+            for name, entry in value.items():
+                if name in left_out:
+                    found.add("left out", sum(map(len, _leaves(entry))))
+                elif isinstance(entry, str | dict | list):
+                    walk(entry, inner, name)
+        elif isinstance(value, list):
+            for entry in value:
+                if key in _PART_LISTS and _is_unknown(entry):
+                    found.see(str(entry.get("type")), as_json(entry))
+                walk(entry, path, f"{key}[]")
+
+    walk(record, "", "")
+    return found
+
+
+def _count_parts(text: str, path: str, key: str, kept: _Kept, found: Account) -> None:
+    """Counts a text that is no text of the conversation as a whole."""
+    if key in _OPAQUE or text.startswith("data:") or path.endswith(_UNREADABLE):
+        found.add("left out", len(text))
+        return
+    cut = text.rfind(RENDERED_CALLS)
+    if cut >= 0:
+        found.add("calls", len(text) - cut)
+        text = text[:cut]
+    for place, count in kept.shares(text):
+        if place == "nowhere":
+            found.lose(path.removeprefix("."), text, count)
+        else:
+            found.add(place, count)
+
+
+class _Kept:
+    """The texts of a conversation, by where they are."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self.exact: dict[str, Place] = {}
+        for message in conversation.messages:
+            self.exact[message.content] = "messages"
+            for call in message.tool_calls:
+                self._put(call.arguments, "calls")
+                self._put(call.name, "calls")
+                self._put(call.call_id, "calls")
+            self._put(message.reasoning, "reasoning")
+            self._put(message.name, "messages")
+            self._put(message.tool_call_id, "calls")
+            if message.facts is not None:
+                for text in _leaves(json.loads(message.facts)):
+                    self._put(text, "metadata")
+        self._put(conversation.external_id, "metadata")
+        self._put(conversation.created_at, "metadata")
+        for text in _leaves(conversation.truth):
+            self._put(text, "truth")
+        for text in _leaves(conversation.meta):
+            self._put(text, "metadata")
+        self._joined: dict[Place, str] | None = None
+
+    def _put(self, text: str | None, place: Place) -> None:
+        if text is not None:
+            self.exact.setdefault(text, place)
+
+    def shares(self, text: str) -> Iterator[tuple[Place, int]]:
+        """Yields where the parts of a text are that is no text of the conversation as a whole."""
+        stripped = text.strip()
+        if not stripped:
+            return
+        if self._joined is None:
+            whole: dict[Place, list[str]] = {}
+            for kept, place in self.exact.items():
+                whole.setdefault(place, []).append(kept)
+            self._joined = {place: "\n".join(texts) for place, texts in whole.items()}
+        escaped = as_json(stripped)[1:-1]
+        for place, joined in self._joined.items():
+            if stripped in joined or escaped in joined:
+                yield place, len(text)
+                return
+        rest = len(text)
+        for kept, place in self.exact.items():
+            if len(kept) > 1 and kept in text:
+                covered = min(rest, len(kept))
+                yield place, covered
+                rest -= covered
+        if rest > sum(map(str.isspace, text)):
+            yield "nowhere", rest
+
+
+def _is_unknown(part: Any) -> bool:
+    return (
+        isinstance(part, dict)
+        and not part.keys() & {"role", "json"}
+        and part_kind(part) == "unknown"
+    )
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for entry in value.values():
+            yield from _leaves(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _leaves(entry)

@@ -1,0 +1,127 @@
+"""The account of a source: all its text went somewhere, and what went nowhere is named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.records.imports import Account, Parsed, SourceReport
+from tests.engine.formats.reading import one, opened, read
+
+LONG = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=40
+).map(lambda text: f"{text} and so on, to the end")
+
+
+def account_of(record: Any) -> Account:
+    """The account of one record."""
+    return one(json.dumps(record).encode()).account
+
+
+@given(st.lists(LONG, min_size=2, max_size=8), LONG, LONG)
+def test_text_in_is_text_out(texts: list[str], note: str, thought: str) -> None:
+    """The text of messages, calls, answers, reasoning and other fields is counted where it went, to the character."""
+    *spoken, argument = texts
+    record = {
+        "id": "c",
+        "messages": [
+            *({"role": "user", "content": text} for text in spoken),
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": thought},
+                    {"type": "tool_use", "id": "t", "name": "look", "input": {"for": argument}},
+                ],
+            },
+        ],
+        "note": note,
+    }
+    found = account_of(record)
+    assert found.lost == {}
+    kept = len("".join(texts)) + len(note) + len(thought) + len("c" + "t" + "look")
+    assert found.total == kept
+
+
+def test_what_was_not_read_is_named_by_its_path() -> None:
+    """Text that no message, call, field or truth has is counted as nowhere, under its path, with an example."""
+    record = {
+        "id": "c",
+        "messages": [{"role": "assistant", "content": "Yes.", "tool_calls": []}],
+        "choices": [
+            {"message": {"role": "assistant", "content": "Yes."}},
+            {"message": {"role": "assistant", "content": "No, for a reason that is lost."}},
+        ],
+    }
+    found = account_of(record)
+    assert found.warns
+    (path,) = found.lost
+    assert path == "choices[].message.content"
+    assert found.lost[path].example == "No, for a reason that is lost."
+    assert found.chars["nowhere"] == len("No, for a reason that is lost.")
+
+
+def test_unknown_parts_are_counted_by_kind_and_kept() -> None:
+    """A part of an unknown kind is counted with an example, and its text is in a message."""
+    part = {"type": "hologram", "scene": "a long corridor with doors"}
+    found = account_of({"messages": [{"role": "user", "content": [part, part]}]})
+    assert found.unknown["hologram"].times == 2
+    assert found.lost == {}
+
+
+def test_text_that_is_cut_into_messages_is_not_lost() -> None:
+    """The copy of the calls at the end of a text of the uniform form counts as calls."""
+    call = {"id": "c1", "name": "book", "arguments": '{"to": "ZRH"}'}
+    text = 'I book it.\nTOOL CALLS: [{"name": "book", "args": {"to": "ZRH"}}]'
+    record = {
+        "id": "c",
+        "dataset": "d",
+        "messages": [{"role": "assistant", "content": text, "tool_calls": [call]}],
+    }
+    assert account_of(record).lost == {}
+
+
+def test_reports_add_up() -> None:
+    """The report of a source counts conversations, messages and rejected records, and adds their accounts."""
+    row = json.dumps({"messages": [{"role": "user", "content": "a question"}]}).encode()
+    source = opened(b"\n".join([row, b"{broken", row]))
+    report = SourceReport(source.label, source.detection)
+    for record in source.records():
+        report.count(record)
+    assert (report.conversations, report.messages, report.rejected) == (2, 2, 1)
+    assert report.account.chars == {"messages": 2 * len("a question")}
+
+
+def test_rows_of_many_conversations_are_not_one() -> None:
+    """A list with a record for each message is divided by conversation, in each framing, and nothing is lost."""
+    rows = [
+        {"session_id": name, "role": role, "content": f"{text} of session {name}"}
+        for text, role in (("the question", "user"), ("the answer", "assistant"))
+        for name in ("a", "b")
+    ]
+    for data in (json.dumps(rows), "\n".join(map(json.dumps, rows))):
+        found = [record for record in read(data.encode()) if isinstance(record, Parsed)]
+        assert [record.conversation.external_id for record in found] == ["a", "b"]
+        assert [
+            [message.content for message in record.conversation.messages] for record in found
+        ] == [
+            ["the question of session a", "the answer of session a"],
+            ["the question of session b", "the answer of session b"],
+        ]
+        assert all(record.account.lost == {} for record in found)
+
+
+def test_messages_that_come_newest_first_are_turned_round() -> None:
+    """Messages whose times only fall, as an Assistants thread lists them, are read in the order of time."""
+    items = [
+        {
+            "role": role,
+            "content": [{"type": "text", "text": {"value": text, "annotations": []}}],
+            "created_at": time,
+        }
+        for role, text, time in (("assistant", "Done.", 30), ("user", "Please.", 20))
+    ]
+    found = one(json.dumps({"id": "t", "messages": items}).encode()).conversation.messages
+    assert [message.content for message in found] == ["Please.", "Done."]
