@@ -115,11 +115,24 @@ _LONGEST_FOUND = 200
 _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
+_NAMES_OUTCOME = (
+    "score",
+    "reward",
+    "episode",
+    "success",
+    "solved",
+    "resolved",
+    "passed",
+    "completed",
+)
+_EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
 _SCORE_LINE = re.compile(
-    r"^[ \t*>\[(]*(?:observation:[ \t]*)?"
+    rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"
+    rf"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:{_EPISODE_OVER})?"
     r"(?:(?:(?:your|the|final|total|task|episode|overall)[ \t]+)+score|"
-    r"(?:(?:your|the|final|total|task|episode|overall)[ \t]+)*reward)"
-    r"[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|=|is)[ \t]*[-+]?\d+(?:\.\d+)?"
+    r"(?:(?:your|the|final|total|task|episode|overall)[ \t]+)*"
+    r"(?:reward|success|solved|resolved|passed|completed))"
+    r"[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|=|is)[ \t]*(?:[-+]?\d+(?:\.\d+)?|true|false)"
     r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.\d+)?)?[ \t*.,!\])]*"
     r"(?:\s*(?:done|success|finished)[ \t]*[:=][ \t]*\w+[ \t.]*)?\s*\Z",
     re.IGNORECASE | re.MULTILINE,
@@ -226,7 +239,8 @@ def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
         if message.role not in ("tool", "user"):
             continue
         body = message.seen
-        if "score" not in (lower := body.lower()) and "reward" not in lower:
+        lower = body.lower()
+        if not any(name in lower for name in _NAMES_OUTCOME):
             return
         if page := _SCORE_PAGE.search(body):
             leaks.append(Leak(index, "score-observation", body[page.start() :][:_LONGEST_FOUND]))

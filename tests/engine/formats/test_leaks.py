@@ -57,6 +57,10 @@ def test_stop_token_beside_tool_calls() -> None:
         ("Thank you for shopping!\nYour code: X\nYour score (min 0.0, max 1.0)\n0.66", "(hidden)"),
         ("Reward: 1.0", "(hidden)"),
         ("Observation: Reward: 0.34", "(hidden)"),
+        ("Observation: Episode finished, reward = True", "(hidden)"),
+        ("The door is open.\nEpisode finished.", "The door is open."),
+        ("3 rows\nsuccess: false", "3 rows"),
+        ("Task completed = True", "(hidden)"),
         ("ls: 3 files\nReward: 1.0, done: True", "ls: 3 files"),
         ("The end.\nYour final score is 100.", "The end."),
         ("Total score = 3/5", "(hidden)"),
@@ -78,6 +82,8 @@ def test_closing_score_is_cut(text: str, left: str, role: Any) -> None:
         "name: Apollo\nscore: 8.5",
         "Reward: 1.0' at line 2, near the end of the query",
         "Reward points: 300",
+        '{"success": false, "error": "no such user"}',
+        "The episode finished too soon for my taste.",
     ],
 )
 def test_ordinary_talk_of_scores_stays(text: str) -> None:
