@@ -25,7 +25,7 @@ from engine.validate.statistics.ranking import auroc
 
 DRAWS = 20
 SHARES = (0.0, 0.2, 0.4)
-SIZES = (10, 15, 20, 25, 40, 80)
+SIZES = (10, 15, 20, 25, 40, 80, 160, 320, 400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +184,9 @@ TABLES = {
     "broken": (broken, "broke off | AUROC | F1 at .5 | share that is estimated"),
     "learning": (
         learning,
-        "conversations | AUROC, out of fold | F1 | AUROC, others | least of ten | F1",
+        "conversations | AUROC, in the draw | F1 | AUROC, others | least of ten | F1",
     ),
-    "features": (features, "features | AUROC | F1 at .5 | matched"),
+    "features": (features, "features | AUROC | F1 at .5 | at the same place"),
     "copies": (
         copies,
         "conversations | groups | largest | AUROC, each apart | F1 | AUROC, copies together | F1",

@@ -3,8 +3,9 @@
 Projects have the hidden states of `run complete PROJECT --mode probe`; no model is asked. TRUTH says what a simulated
 person marks: `cut` (half of the conversations break off at random; whole is positive), `reward` (.5 or more is
 positive), `complete`, or `FIELD=VALUE` of the truth. Two thirds of the conversations are there to be marked, and AUROC
-is that on the last third. Tables are `orders` (marks asked for in several orders, a fit after every five) and `tests`
-(the out-of-fold test that is shown, against the AUROC on the last third).
+is that on the last third. Tables are `orders` (marks asked for in several orders, a fit after every five), `tests`
+(the out-of-fold test that is shown, against the AUROC on the last third) and `learning` (10 to 80 marks at random,
+tested on the same fifth of the conversations).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from engine.validate.statistics.ranking import auroc
 DRAWS = 8
 MARKS = (5, 10, 15, 20, 30, 40, 50)
 ENOUGH = 0.9
+LEARNING_DRAWS = 30
+LEARNING = (10, 20, 40, 80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +192,30 @@ def tests(data: Data) -> Iterator[str]:
                 )
 
 
+def learning(data: Data) -> Iterator[str]:
+    """One row: mean and spread of the AUROC after so many random marks, on a fifth that none of them is from."""
+    count = len(data.positive)
+    found = []
+    for draw in range(LEARNING_DRAWS):
+        order = np.random.default_rng(draw).permutation(count)
+        pool, test = order[: 4 * count // 5], order[4 * count // 5 :]
+        if len(set(data.positive[test])) == 2:
+            found.append(
+                [_area(data, pool[:n], test) if n <= len(pool) else np.nan for n in LEARNING]
+            )
+    cells = [
+        "–" if np.isnan(mean) else f"{mean:.2f} ± {spread:.2f}"
+        for mean, spread in zip(np.mean(found, axis=0), np.std(found, axis=0), strict=True)
+    ]
+    yield f"{count} | {data.positive.sum()} | {len(found)} | {' | '.join(cells)}"
+
+
 TABLES = {
     "orders": (orders, f"order | {' | '.join(map(str, MARKS))} | marks to .9"),
+    "learning": (
+        learning,
+        f"conversations | positive | draws | {' | '.join(map(str, LEARNING))}",
+    ),
     "tests": (
         tests,
         "of each kind | order | shown | last third | mean difference | inside the interval | above .5",
