@@ -9,7 +9,7 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.json_values import as_json
 from engine.formats.normalise import RENDERED_CALLS
-from engine.formats.parts import part_kind
+from engine.formats.parts import calls_in_text, part_kind
 from engine.records.imports import Account, Place
 
 _STRUCTURE = frozenset(("role", "from", "speaker", "type", "object"))
@@ -85,6 +85,10 @@ def _count_parts(text: str, path: str, key: str, kept: _Kept, found: Account) ->
     if cut >= 0:
         found.add("calls", len(text) - cut)
         text = text[:cut]
+    written = calls_in_text(text) if text[:1] in ("{", "[") else []
+    if written and all(call.arguments in kept.exact for call in written):
+        found.add("calls", len(text))
+        return
     for place, count in kept.shares(text):
         if place == "nowhere":
             found.lose(path.removeprefix("."), text, count)

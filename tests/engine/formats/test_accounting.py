@@ -83,6 +83,18 @@ def test_text_that_is_cut_into_messages_is_not_lost() -> None:
     assert account_of(record).lost == {}
 
 
+def test_calls_written_as_json_text_are_calls() -> None:
+    """A call that a log has as JSON text counts as a call, though its arguments are written anew."""
+    call = '{"name":"book","arguments":{"to":"ZRH"}}'
+    record = {
+        "conversations": [
+            {"from": "human", "value": "Go."},
+            {"from": "function_call", "value": call},
+        ]
+    }
+    assert account_of(record).chars == {"messages": 3, "calls": len(call)}
+
+
 def test_reports_add_up() -> None:
     """The report of a source counts conversations, messages and rejected records, and adds their accounts."""
     row = json.dumps({"messages": [{"role": "user", "content": "a question"}]}).encode()
