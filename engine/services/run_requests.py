@@ -51,7 +51,9 @@ class ScoringRequest:
         limit: The first so many of them.
         tune: Tune the model first if it never was on this machine.
         remaining: Write the remaining tasks of the conversations below the threshold.
-        seconds: In mode `probe`, read a random part of the logs for about so long and fit to that; None reads all.
+        seconds: In mode `probe`, read a random part of the logs for about so long, for provisional scores; None reads
+            all.
+        ends: In mode `probe`, read each log at its last boundary and one earlier one only.
     """
 
     mode: Mode | None = None
@@ -65,6 +67,7 @@ class ScoringRequest:
     tune: bool = True
     remaining: bool = True
     seconds: float | None = None
+    ends: bool = False
 
     @property
     def model_request(self) -> ModelRequest:

@@ -89,15 +89,23 @@ class FittingStage(CpuStage):
 
     name = "fit"
 
-    def __init__(self, project: Project, model: RunModel, states_key: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        model: RunModel,
+        states_key: Callable[[], str],
+        *,
+        provisional: bool = False,
+    ) -> None:
         """Prepares a run.
 
         Args:
             model: The model that read the conversations.
             states_key: Returns the config hash of the hidden states; called when the stage starts.
+            provisional: The scores go when those of a later fit are in force.
         """
         super().__init__(project)
-        self._model, self._states_key = model, states_key
+        self._model, self._states_key, self._provisional = model, states_key, provisional
         self._scored = 0
         self._summary = ""
 
@@ -132,7 +140,7 @@ class FittingStage(CpuStage):
         key = self.config_hash
         with self._project.reading() as conn:
             if scores.is_stored(conn, key):
-                self._project.write(lambda conn: scores.put_in_force_unless_another_is(conn, key))
+                self._project.write(partial(self._put_in_force, config_hash=key))
                 return
             read = _read(conn, self._states_key())
         total = probe.STEPS * 2
@@ -154,11 +162,18 @@ class FittingStage(CpuStage):
         def store(conn: sqlite3.Connection) -> None:
             scores.register(conn, config)
             scores.add(conn, key, run_id, entries)
-            scores.put_in_force_unless_another_is(conn, key)
+            self._put_in_force(conn, key)
             runs.count(conn, run_id, total, total)
 
         self._project.write(store)
         yield Progress(total, total)
+
+    def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
+        scores.put_in_force_unless_another_is(conn, config_hash)
+        if self._provisional:
+            scores.mark_provisional(conn, config_hash)
+        else:
+            scores.drop_provisional(conn)
 
     def summary(self) -> str:
         """The result in one sentence, with the test of it."""
@@ -169,7 +184,7 @@ class FittingStage(CpuStage):
     def _fit(self, read: _Read, report: OnProgress) -> _Fitted:
         counts = read.counts
         cuts = draw_cuts(read.names, counts)
-        groups, keywords = self._read_texts(read, cuts)
+        groups, keywords, numbers = self._read_texts(read, cuts)
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
         if different < LEAST_FOR_PROBE:
@@ -198,20 +213,26 @@ class FittingStage(CpuStage):
             return fitted
         position = by_position(
             [
-                [(number, place.chars, place.step_chars) for number, place in enumerate(one.places)]
-                for one in read.usable
+                [
+                    (number, place.chars, place.step_chars)
+                    for number, place in zip(known, one.places, strict=True)
+                ]
+                for known, one in zip(numbers, read.usable, strict=True)
             ],
             groups,
             lambda: report(1, "comparing with position alone"),
         )
-        return replace(fitted, test=_test(counts, cuts, fitted.p, position.p, keywords))
+        return replace(fitted, test=_test(numbers, cuts, fitted.p, position.p, keywords))
 
-    def _read_texts(self, read: _Read, cuts: Cuts) -> tuple[near_duplicates.Ints, list[float]]:
+    def _read_texts(
+        self, read: _Read, cuts: Cuts
+    ) -> tuple[near_duplicates.Ints, list[float], list[list[int]]]:
         """What only the texts tell, from one pass over them.
 
         Returns:
             A group for each usable conversation, which nearly equal ones share, so that they share a fold; and the
-            keyword rule's answer at each whole boundary, then at each cut one.
+            keyword rule's answer at each whole boundary, then at each cut one; and for each usable conversation the
+            number of each boundary that was read among all that it has, from 0.
         """
         owner = np.repeat(np.arange(len(read.usable)), read.counts)
         places = [place for entry in read.usable for place in entry.places]
@@ -219,6 +240,8 @@ class FittingStage(CpuStage):
         for at, boundary in enumerate([*cuts.whole.tolist(), *cuts.cut.tolist()]):
             entry = read.usable[owner[boundary]]
             asked.setdefault(entry.conversation_id, []).append((at, places[boundary].message))
+        read_at = {entry.conversation_id: entry.places for entry in read.usable}
+        numbers = []
         found = []
         keywords = [0.0] * (2 * len(cuts.whole))
         ids = [entry.conversation_id for entry in read.usable]
@@ -228,20 +251,22 @@ class FittingStage(CpuStage):
                 text = " ".join(piece.text for piece in log.pieces)
                 found.append(near_duplicates.shingles(text))
                 index = {piece.message: nth for nth, piece in enumerate(log.pieces)}
+                of_boundary = {at: number for number, at in enumerate(log.item.boundaries)}
+                numbers.append([of_boundary[index[at.message]] for at in read_at[log.id]])
                 for at, message in asked.get(log.id, ()):
                     keywords[at] = float(sounds_complete(log.pieces[: index[message] + 1]))
-        return near_duplicates.groups(found), keywords
+        return near_duplicates.groups(found), keywords, numbers
 
 
 def _test(
-    counts: list[int], cuts: Cuts, p: Floats, position: Floats, keywords: list[float]
+    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: list[float]
 ) -> EndingTest:
     both = np.concatenate([cuts.whole, cuts.cut])
     label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
     pair = [*range(len(cuts.whole))] * 2
     hits = int((p[cuts.whole] >= WHOLE).sum())
     alarms = int((p[cuts.cut] >= WHOLE).sum())
-    share, pairs = matched(np.split(p, np.cumsum(counts)[:-1]))
+    share, pairs = matched(_curves(numbers, p))
     return EndingTest(
         conversations=len(cuts.whole),
         auroc=auroc(p[both].tolist(), label, pair),
@@ -251,6 +276,17 @@ def _test(
         matched=share,
         matched_pairs=pairs,
     )
+
+
+def _curves(numbers: list[list[int]], p: Floats) -> list[Floats]:
+    """The values at all boundaries of each conversation; NaN where none was read."""
+    curves, first = [], 0
+    for known in numbers:
+        curve = np.full(known[-1] + 1, np.nan)
+        curve[known] = p[first : first + len(known)]
+        curves.append(curve)
+        first += len(known)
+    return curves
 
 
 def _read(conn: sqlite3.Connection, states_key: str) -> _Read:

@@ -6,11 +6,13 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from random import Random
 from typing import Any
 
-from engine.completeness.block import ItemScore, Question
+import numpy as np
+
+from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE
 from engine.jobs.contract import Progress
 from engine.records.scores import LEAST_FOR_PROBE
@@ -22,6 +24,7 @@ from engine.stages.selection import ALL, Selection
 from engine.store import conversations, hidden_states, runs
 from engine.store.hidden_states import BoundaryPlace, StateEntry
 from engine.store.project import Project
+from engine.validate.truncation import cut_at
 from engine.worker.client import ModelProcess, OnProgress
 
 QUESTION = Question(None, states=True)
@@ -49,6 +52,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         selection: Selection = ALL,
         measured: Measured | None = None,
         seconds: float | None = None,
+        ends: bool = False,
     ) -> None:
         """Prepares a run.
 
@@ -56,21 +60,26 @@ class ReadingStage(BlockStage[int, StateEntry]):
             selection: The conversations to read.
             measured: See `Measured`.
             seconds: Read for about so many seconds, but enough conversations for a probe; None reads all.
+            ends: Read each conversation at its last boundary and at one earlier one that is drawn, each with as much of
+                the text before it as the context holds, without the system message.
         """
         super().__init__(project, process, model)
         self._selection, self._measured, self._seconds = selection, measured, seconds
+        self._ends = ends
         self._tokens = self.read = self.skipped = 0
         self._chars = self._chars_read = self._chars_before = self._block = 0
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Reading conversations with {self._work.model.label}"
+        what = "the ends of conversations" if self._ends else "conversations"
+        return f"Reading {what} with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine a state."""
-        return {"context": self._work.model.options.context, "boundaries": RULE}
+        params = {"context": self._work.model.options.context, "boundaries": RULE}
+        return {**params, "ends": True} if self._ends else params
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Ids of the conversations that a run would read now."""
@@ -99,7 +108,9 @@ class ReadingStage(BlockStage[int, StateEntry]):
         Random(0).shuffle(planned)
         self._chars = max(1, sum(chars.values()))
         self._chars_before = self._chars - sum(chars[key] for one in planned for key in one)
-        yield Progress(0, len(missing), "loading the model", self._chars_before / self._chars)
+        total, share = len(missing), self._chars_before / self._chars
+        note = "loading the model"
+        yield Progress(0, None, note) if self._ends else Progress(0, total, note, share)
         self._work.load()
         measured_noise(self._project, self._work, every, self._measured)
         model = self._work.model
@@ -128,12 +139,16 @@ class ReadingStage(BlockStage[int, StateEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Read {self.read:,} conversations with {self._work.model.label}"
+        what = "the ends of " if self._ends else ""
+        text = f"Read {what}{self.read:,} conversations with {self._work.model.label}"
         if self.skipped:
             text += f", {self.skipped:,} were read before"
         return f"{text}."
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        if self._ends:
+            # How many will be read in time is not known.
+            return Progress(done, None)
         per_char = self._tokens / self._chars_read if self._chars_read else TOKENS_PER_CHAR
         of_block = min(count / per_char, self._block) if per_char else 0.0
         share = (self._chars_before + self._chars_read + of_block) / self._chars
@@ -154,13 +169,41 @@ class ReadingStage(BlockStage[int, StateEntry]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[StateEntry]:
         logs = logs_of(self._project, block)
         readable = [log for log in logs if log.item.boundaries]
+        items = [_ends(log) if self._ends else [log.item] for log in readable]
         results = self._work.each(
-            [log.item for log in readable],
+            list(chain.from_iterable(items)),
             lambda items: self._work.process.score(items, QUESTION, report),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
-        by_id = {log.id: result for log, result in zip(readable, results, strict=True)}
+        left = iter(results)
+        parts = [[next(left) for _ in of_log] for of_log in items]
+        found = [self._joined(scores) if self._ends else scores[0] for scores in parts]
+        by_id = {log.id: result for log, result in zip(readable, found, strict=True)}
         return [_entry(log, by_id.get(log.id)) for log in logs]
+
+    def _joined(self, parts: Sequence[ItemScore]) -> ItemScore:
+        """One result of what was read before each of the places of a log."""
+        unscored = next((part.unscored for part in parts if part.states is None), None)
+        if unscored is not None:
+            return ItemScore((), 0, unscored=unscored)
+        context = self._work.model.options.context or 0
+        return ItemScore(
+            tuple(point for part in parts for point in part.curve),
+            sum(min(part.tokens, context) for part in parts),
+            note=f"read at {len(parts)} of its places only, {context} tokens before each",
+            states=np.concatenate([part.states for part in parts if part.states is not None]),
+        )
+
+
+def _ends(log: Log) -> list[LogItem]:
+    """What is read of a log at one earlier boundary and at its last.
+
+    They are two items, so that both windows are as long: the length of a window must not tell which is the last.
+    """
+    found = log.item.boundaries
+    cut = cut_at(0, str(log.id), len(found))
+    places = found[-1:] if cut is None else (found[cut], found[-1])
+    return [LogItem(log.item.texts[: place + 1], (place,), kept=0) for place in places]
 
 
 def _entry(log: Log, found: ItemScore | None) -> StateEntry:

@@ -183,6 +183,23 @@ def put_in_force_unless_another_is(conn: sqlite3.Connection, config_hash: str) -
         settings.put_score_config(conn, config_hash)
 
 
+def mark_provisional(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Marks a set as provisional, until `drop_provisional` or until a person puts it in force."""
+    settings.put(conn, settings.PROVISIONAL, config_hash)
+
+
+def drop_provisional(conn: sqlite3.Connection) -> None:
+    """Deletes the set that is marked as provisional, unless it is in force or has remaining tasks; the run stays."""
+    key = settings.get(conn, settings.PROVISIONAL)
+    if key is None or key == settings.score_config(conn):
+        return
+    written = conn.execute("SELECT 1 FROM remaining WHERE score_config_hash = ? LIMIT 1", (key,))
+    if written.fetchone() is None:
+        for table in ("boundary_score", "score", "score_config"):
+            conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (key,))
+    settings.put(conn, settings.PROVISIONAL, None)
+
+
 def _kind(config: ScoreConfig) -> tuple[str, str, str | None]:
     """Mode, model without the format that it was tuned to, adapter."""
     return config.mode, config.model.partition(" (")[0], config.adapter

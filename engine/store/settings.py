@@ -13,6 +13,9 @@ from engine.store.sql import to_json
 OTHER_RULES = "rules"
 """The setting with the decision rules of sets of scores that are not in force, by config hash."""
 
+PROVISIONAL = "provisional_scores"
+"""The setting with the config hash of scores that go once others replace them."""
+
 
 def get(conn: sqlite3.Connection, key: str, default: Any = None) -> Any:
     """The value stored under `key`, or `default`."""
@@ -59,7 +62,12 @@ def put_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
 
 
 def switch_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Puts another set of scores in force, each with its own decision rule: a threshold fits one set only."""
+    """Puts another set of scores in force, each with its own decision rule: a threshold fits one set only.
+
+    A set that a person puts in force is no longer provisional.
+    """
+    if get(conn, PROVISIONAL) == config_hash:
+        put(conn, PROVISIONAL, None)
     before = score_config(conn)
     if before in (None, config_hash):
         put_score_config(conn, config_hash)

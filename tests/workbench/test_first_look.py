@@ -81,6 +81,7 @@ def test_provisional_scores_come_first(
     """Where reading takes long, goals come first, then scores from a part of the conversations that are called
     provisional, then the final ones of all; nothing is read twice, and each entry says why it is to be read."""
     monkeypatch.setattr(first_look, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", float("inf"))
     project = tmp_path / "mine.wb"
     done = workbench("open", many, "-o", project, "--headless")
     assert done.returncode == 0, done.stderr.decode()
@@ -93,11 +94,39 @@ def test_provisional_scores_come_first(
     with closing(sqlite3.connect(project)) as conn:
         reads = conn.execute("SELECT message FROM run WHERE stage = 'read' ORDER BY id").fetchall()
         ((kept,),) = conn.execute("SELECT count(*) FROM hidden_state")
+        sets = conn.execute("SELECT count(DISTINCT config_hash) FROM score").fetchone()
+    assert sets == (1,), "the provisional scores went when the final ones came"
     assert f"Read {part} " in reads[0][0]
     assert f"Read {40 - part} " in reads[1][0]
     assert kept == 40
     assert "left" in done.stderr.decode()
     assert " · " in text.split("Read these first")[1]
+
+
+@pytest.mark.usefixtures("tuned")
+def test_of_long_logs_the_ends_are_read_first(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where even enough logs for a probe take too long, provisional scores come from two places of each, and it says
+    so; the final ones are of every place, and replace them."""
+    monkeypatch.setattr(first_look, "WORTH_WAITING", 0.0)
+    monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", 0.0)
+    project = tmp_path / "mine.wb"
+    done = workbench("open", many, "-o", project, "--headless")
+    assert done.returncode == 0, done.stderr.decode()
+    text = done.stdout.decode()
+    parts = ["Provisional scores", "the text before the end and before one earlier", "Final scores"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "Read the ends of " in done.stderr.decode()
+    with closing(sqlite3.connect(project)) as conn:
+        rows = conn.execute(
+            "SELECT max(json_array_length(boundaries)) FROM hidden_state GROUP BY config_hash"
+            " ORDER BY min(id)"
+        ).fetchall()
+        ((sets,),) = conn.execute("SELECT count(DISTINCT config_hash) FROM score")
+    assert rows[0] == (2,) < rows[1]
+    assert sets == 1
 
 
 @pytest.mark.usefixtures("tuned")

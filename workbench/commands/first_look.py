@@ -1,8 +1,9 @@
 """`workbench open FILE...`: from log files to a first result in one go: import, goals, scores, what to read first.
 
 The cheap comes first. What is there and what users wanted takes seconds and no model. Then a random part of the logs is
-read for some seconds and gives provisional scores. The rest gives the final ones. Hidden states are kept, so no log is
-read twice, and the same command goes on where it was stopped.
+read for some seconds and gives provisional scores; of long logs only two short parts of each are read for them. The
+rest gives the final ones. Hidden states are kept, so no log is read whole twice, and the same command goes on where it
+was stopped.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ FIRST_SECONDS = 40.0
 WORTH_WAITING = 1.5
 """Logs that are all read within this many times `FIRST_SECONDS` get no provisional scores."""
 
+LONGEST_FOR_PROBE = 60.0
+"""Seconds that whole logs for a probe may take to read; of longer ones the ends are read."""
+
 WENT_ON = 0.3
 """Fall of the curve from which it is said that a conversation seemed done earlier."""
 
@@ -57,6 +61,10 @@ SQLITE = b"SQLite format 3\x00"
 
 SCORING = ScoringRequest(remaining=False)
 """Remaining tasks take longer than all the rest; `run complete` writes them later."""
+
+ENDS = replace(SCORING, ends=True, context=256)
+"""At most 256 tokens before the end and before an earlier boundary tell whole from cut about as well as whole logs
+(docs/results/first-look.md)."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""
@@ -230,7 +238,8 @@ class _FirstLook:
     def _provisional(self, scoring: ScoringRun) -> bool:
         """Prints provisional scores from a random part of the logs; returns whether there are any.
 
-        Logs that are read soon, that were scored before, or of which too few are read for a probe get none.
+        Logs that are read soon, that were scored before, or of which too few are read for a probe get none. Where even
+        those few would take too long, the ends of logs are read, which the final scores do without.
         """
         seconds = self._tune(scoring)
         counts = self._services.conversations.counts()
@@ -238,13 +247,16 @@ class _FirstLook:
             return False
         if seconds is not None and seconds <= WORTH_WAITING * FIRST_SECONDS:
             return False
-        part = self._workspace.scoring_runs.run(replace(SCORING, seconds=FIRST_SECONDS))
+        few = min(LEAST_FOR_PROBE, counts.conversations) / counts.conversations
+        ends = seconds is not None and seconds * few > LONGEST_FOR_PROBE
+        request = replace(ENDS if ends else SCORING, seconds=FIRST_SECONDS)
+        part = self._workspace.scoring_runs.run(request)
         if not isinstance(part.scored, FittingStage):
             return False
         run_stages(self._workspace, [part.reading], self._narrator)
         with self._workspace.project.reading() as conn:
             left = len(part.reading.waiting(conn))
-        if not left or part.scored.waiting() < LEAST_FOR_PROBE:
+        if not ends and (not left or part.scored.waiting() < LEAST_FOR_PROBE):
             return False
         try:
             run_stages(self._workspace, [part.scored], self._narrator)
@@ -255,9 +267,14 @@ class _FirstLook:
             return False
         self._time_left.expect("fit", 2 + counts.conversations / 50)
         read = counts.conversations - left
+        what = f"{read:,} of {counts.conversations:,} conversations"
+        if ends:
+            what = f"the text before the end and before one earlier place of {what}"
+        else:
+            what += " drawn at random"
         self._say(
-            f"\nProvisional scores, {self._after()}, from {read:,} of {counts.conversations:,} conversations"
-            " drawn at random; they change when the rest is read:",
+            f"\nProvisional scores, {self._after()}, from {what};"
+            f" they change when {'all' if ends else 'the rest'} is read:",
             *self._score_lines(),
         )
         return True

@@ -98,8 +98,14 @@ class ScoringRuns:
             selection=selection,
             measured=measured,
             seconds=request.seconds,
+            ends=request.ends,
         )
-        fitting = FittingStage(setup.project, model, lambda: reading.config_hash)
+        fitting = FittingStage(
+            setup.project,
+            model,
+            lambda: reading.config_hash,
+            provisional=request.seconds is not None,
+        )
         return reading, fitting
 
     def mode_for(self, request: ScoringRequest) -> Mode:

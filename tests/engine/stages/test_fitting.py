@@ -18,6 +18,7 @@ from engine.conversation import render_log
 from engine.filters import parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.records.scores import LEAST_FOR_PROBE
+from engine.services.scoring.sets import ScoreSets
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.fitting import FittingStage
 from engine.stages.importing import ImportStage
@@ -41,20 +42,31 @@ def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> R
     return JobRunner(project, lambda event: None).run(stage)
 
 
-def fitting(project: Project, weights: Path | None = None) -> FittingStage:
+def fitting(
+    project: Project, weights: Path | None = None, *, provisional: bool = False
+) -> FittingStage:
     """The stage on the states under `KEY`, read by the built-in model or by other weights."""
     model = scored.model()
-    return FittingStage(project, RunModel(replace(model, path=weights or model.path)), lambda: KEY)
+    work = RunModel(replace(model, path=weights or model.path))
+    return FittingStage(project, work, lambda: KEY, provisional=provisional)
 
 
 def give_states(
-    project: Project, ids: list[int], signal: float = 3.0, dimensions: int = DIMENSIONS
+    project: Project,
+    ids: list[int],
+    signal: float = 3.0,
+    dimensions: int = DIMENSIONS,
+    *,
+    ends: bool = False,
 ) -> None:
-    """Stores made states at the true boundaries of conversations; those at ends are moved along one direction."""
+    """Stores made states at the true boundaries of conversations, of which `ends` are the last one and the one in the
+    middle; those at ends are moved along one direction."""
     entries = []
     for log in logs_of(project, ids):
         random = np.random.default_rng(log.id)
         found = log.item.boundaries
+        if ends and len(found) > 1:
+            found = (found[(len(found) - 1) // 2], found[-1])
         states = random.normal(size=(len(found), dimensions))
         states[-1:, 0] += signal
         places = tuple(
@@ -112,6 +124,42 @@ class TestFitting:
         assert test.auroc.low > max(test.keywords, test.position) - 0.5
         assert isinstance(outcome, JobDone)
         assert "whole against cut: AUROC" in outcome.message
+
+    def test_the_number_of_a_place_is_that_in_its_conversation(self, project: Project) -> None:
+        """Where two places of each conversation were read, the test by position counts those between them: else the
+        second place would always be the end."""
+        give_states(project, list(range(1, COUNT + 1)), ends=True)
+        run(project, fitting(project))
+        with project.reading() as conn:
+            config = scores.config_in_force(conn)
+        assert config is not None
+        assert config.test is not None
+        assert config.test.position < 1
+        assert config.test.matched is not None
+        assert config.test.matched_pairs > 0
+
+    @pytest.mark.parametrize("chosen", [False, True])
+    def test_provisional_scores_go_unless_a_person_chose_them(
+        self, project: Project, chosen: bool
+    ) -> None:
+        """Scores of a part go when those of all are in force, but not a set that a person put in force."""
+        give_states(project, list(range(1, 26)))
+        run(project, fitting(project, provisional=True))
+        with project.reading() as conn:
+            (part,) = scores.configs(conn)
+        if chosen:
+            ScoreSets(project).use(part.config_hash)
+        give_states(project, list(range(26, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            found = scores.configs(conn)
+            assert scores.config_in_force(conn) == found[-1] != part
+            assert (part in found) == chosen
+            assert len(found) == 1 + chosen
+            ((points,),) = conn.execute(
+                "SELECT count(*) FROM boundary_score WHERE config_hash = ?", (part.config_hash,)
+            )
+            assert bool(points) == chosen
 
     def test_states_without_a_signal_test_at_chance(self, project: Project) -> None:
         """Where the states tell nothing, the test says so: its interval has one half in it."""
