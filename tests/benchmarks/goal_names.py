@@ -24,7 +24,14 @@ from engine.goals.embedders.embedder import Embedder, embedder_for
 from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.goals.questions.phrase_labels import phrase_labels
-from engine.goals.questions.phrases import (
+from engine.goals.questions.questions import (
+    EXAMPLES,
+    LABEL_GRAMMAR,
+    choose,
+    label_body,
+    read_label,
+)
+from engine.goals.questions.word_kinds import (
     ADVERBS,
     AUXILIARIES,
     CONJUNCTIONS,
@@ -32,13 +39,6 @@ from engine.goals.questions.phrases import (
     INTERJECTIONS,
     PREPOSITIONS,
     PRONOUNS,
-)
-from engine.goals.questions.questions import (
-    EXAMPLES,
-    LABEL_GRAMMAR,
-    choose,
-    label_body,
-    read_label,
 )
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import parse_prompt, prompt_text

@@ -16,18 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.embedders.vectors import Numbers
-from engine.goals.questions.phrases import (
-    Phrase,
-    clauses,
-    is_content,
-    learnt_verbs,
-    phrases,
-    sentences,
-    stem,
-    stems,
-)
+from engine.goals.questions.phrases import Phrase, clauses, learnt_verbs, phrases, sentences
 from engine.goals.questions.questions import Named, clipped
 from engine.goals.questions.spaceless_phrases import SpacelessPhrases, pairs
+from engine.goals.questions.word_kinds import is_content, stem, stems
 
 TEXTS = 200
 """Most texts of a cluster that are read; of more, a random sample."""

@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.questions.phrases import (
-    FUNCTION_WORDS,
-    MOST_WORDS,
-    REQUEST_VERBS,
-    learnt_verbs,
-    phrases,
-    stem,
-)
+from engine.goals.questions.phrases import MOST_WORDS, learnt_verbs, phrases
 from engine.goals.questions.spaceless_phrases import SpacelessPhrases
+from engine.goals.questions.word_kinds import FUNCTION_WORDS, REQUEST_VERBS, stem
 
 
 def asked(text: str) -> list[str]:

@@ -1,0 +1,135 @@
+"""Kinds of English words that phrases are read by: closed lists, stems, and which words a noun phrase may have."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+MOST_CHARS = 3_000
+"""Characters of a text that are read."""
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())
+
+
+PRONOUNS = word_set(
+    "i me we us you he him she her it they them myself yourself itself ourselves themselves himself herself someone "
+    "somebody anyone anybody everyone everybody something anything everything nothing mine yours one ones who whom "
+    "whose what which this that these those there here"
+)
+DETERMINERS = word_set("a an the my our your his their its some any another all each every no")
+AUXILIARIES = word_set(
+    "am is are was were be been being do does did done have has had having will would shall should can could may "
+    "might must ought cannot let"
+)
+PREPOSITIONS = word_set(
+    "of in on at to from for with by about into onto over under between through during before after until till within "
+    "without near around across against along among behind below beside beyond inside outside since toward towards "
+    "upon via per as than like off out up down regarding concerning using including starting based"
+)
+CONJUNCTIONS = word_set(
+    "and or but so because if when while where why how whether although though unless then else nor yet whereas"
+)
+ADVERBS = word_set(
+    "also just really very too please kindly now soon later again already still only even ever never always maybe "
+    "perhaps actually currently recently quickly immediately directly probably possibly simply instead back away "
+    "today tomorrow tonight yesterday asap together anymore anyway however therefore rather quite pretty almost once "
+    "twice not n't more most less least much many few several such same other else both either neither enough own "
+    "next last first second ahead apart forward anywhere somewhere everywhere right else well further early late "
+    "exactly definitely certainly especially"
+)
+INTERJECTIONS = word_set(
+    "hi hello hey greetings ok okay yes yeah yep yup no nope sure thanks thank thankyou great good fine perfect nice "
+    "cool awesome wonderful excellent alright correct right sorry oh wow well hmm um uh bye goodbye cheers sounds "
+    "works work dear welcome lol haha pls plz"
+)
+NUMBERS = word_set(
+    "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen twenty thirty forty "
+    "fifty sixty hundred thousand couple dozen half quarter pair"
+)
+TIMES = word_set(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december am pm noon midnight o'clock morning afternoon evening night week weekend "
+    "month year day days weeks months years hour hours minute minutes"
+)
+FUNCTION_WORDS = (
+    PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS | ADVERBS | INTERJECTIONS
+)
+"""Words that no noun phrase contains."""
+REQUEST_VERBS = word_set(
+    "add adjust analyse analyze apply arrange ask assess attend block book borrow bring browse build buy calculate "
+    "call cancel change charge check choose clean clear close collect compare complete compute configure confirm "
+    "connect contact convert cook copy count create debug decide delete deliver deposit describe design determine "
+    "develop discuss display dispute download draft draw eat edit enable enter estimate exchange explain explore "
+    "extend extract file fill filter find finish fix follow generate get give go grab guide hear hire identify "
+    "implement import improve increase inquire install join keep learn leave list listen load locate look make manage "
+    "map measure meet mix modify monitor move navigate open order organise organize pack pay pick plan play post "
+    "practise practice prepare print purchase put query read receive recommend record recover redeem reduce refund "
+    "register remind remove rename rent repair replace reply report request reschedule research reserve reset resolve "
+    "restore retrieve return review rewrite ride run save schedule search see select sell send set share ship show "
+    "sign solve sort speak split start stop store study submit subscribe suggest summarise summarize switch take talk "
+    "teach tell test track train transfer translate travel try turn update upgrade upload use verify view visit wake "
+    "watch withdraw write"
+)
+"""Verbs that begin a request, in the base form."""
+ING_NOUNS = word_set(
+    "meeting booking building training viewing wedding parking shopping evening morning listing setting rating "
+    "painting clothing string ring spring king wing hearing housing writing reading cooking banking programming "
+    "planning learning marketing engineering beginning ceiling opening ending feeling savings dining sharing editing "
+    "processing testing coding gaming accounting catering camping hiking fishing swimming skiing diving earring "
+    "flooring lighting"
+)
+"""Nouns that end as verbs in -ing do."""
+ED_NOUNS = word_set("bed feed seed speed need weed shed thread bread red breed med creed")
+"""Words that end as participles in -ed do, and are none."""
+
+_TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
+_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(r"[^\W\d_]+(?:[\-][^\W\d_]+)*(?:'s)?\Z")
+
+
+@cache
+def stem(word: str) -> str:
+    """A word of lower case without the ending of a plural or a possessive."""
+    word = word.removesuffix("'s")
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def stems(text: str) -> set[str]:
+    """Stems of the content words of a text."""
+    found = (word.casefold() for word in _TOKENS.findall(text[:MOST_CHARS]))
+    return {stem(word) for word in found if is_content(word)}
+
+
+def is_content(word: str) -> bool:
+    """Whether a word of lower case can stand in a noun phrase."""
+    return (
+        len(word) > 1
+        and _WORD.match(word) is not None
+        and not _SPACELESS.search(word)
+        and word not in FUNCTION_WORDS
+        and word not in NUMBERS
+        and word not in TIMES
+        and not (
+            word.endswith("ly") and len(word) > 4 and word not in ("family", "supply", "assembly")
+        )
+    )
+
+
+_VAGUE = word_set(
+    "thing things stuff lot bit kind kinds sort sorts type types way ways time times help assistance question "
+    "questions request information info details detail option options example examples case anything idea ideas "
+    "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
+    "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
+    "chance people person guys sir madam user goal goals task tasks step steps turn order"
+)
+VAGUE_STEMS = frozenset(map(stem, _VAGUE))
+"""Stems of heads that say little; a noun phrase of them alone is no label."""
