@@ -128,13 +128,16 @@ def learning(data: Data) -> Iterator[str]:
             inside, outside = drawn[:size].tolist(), drawn[size:].tolist()
             learn = np.isin(data.group, inside)
             fit = probe.cross_fit(data.states, data.end, data.group, learn=learn)
-            new = truncated(fit.p, data, outside) if len(outside) >= 10 else (np.nan, np.nan)
+            new = (np.nan, np.nan, np.nan)
+            if len(outside) >= 10:
+                place = matched_share(fit.p, data, outside)
+                new = (*truncated(fit.p, data, outside), place)
             found.append((*truncated(fit.p, data, inside), *new))
         mean, low = np.mean(found, axis=0), np.min(found, axis=0)
         spread = np.std(found, axis=0)
         yield (
             f"{size} | {mean[0]:.2f} ± {spread[0]:.2f} | {mean[1]:.2f} | {mean[2]:.2f} ±"
-            f" {spread[2]:.2f} | {low[2]:.2f} | {mean[3]:.2f}"
+            f" {spread[2]:.2f} | {low[2]:.2f} | {mean[3]:.2f} | {mean[4]:.2f} ± {spread[4]:.2f}"
         )
 
 
@@ -163,8 +166,10 @@ def features(data: Data) -> Iterator[str]:
         yield f"{name} | {area:.3f} | {f1:.3f} | {matched_share(p, data):.3f}"
 
 
-def matched_share(p: Floats, data: Data) -> float:
-    share, _ = matched(np.split(p, np.cumsum(data.counts)[:-1]))
+def matched_share(p: Floats, data: Data, among: Sequence[int] | None = None) -> float:
+    """AUROC of whole conversations against longer ones cut at the same step; NaN where there are no pairs."""
+    curves = np.split(p, np.cumsum(data.counts)[:-1])
+    share, _ = matched(curves if among is None else [curves[number] for number in among])
     return share.value if share else float("nan")
 
 
@@ -184,9 +189,10 @@ TABLES = {
     "broken": (broken, "broke off | AUROC | F1 at .5 | share that is estimated"),
     "learning": (
         learning,
-        "conversations | AUROC, in the draw | F1 | AUROC, others | least of ten | F1",
+        "conversations | AUROC, in the draw | F1 | AUROC, others | least of ten | F1, others"
+        " | at the same step, others",
     ),
-    "features": (features, "features | AUROC | F1 at .5 | at the same place"),
+    "features": (features, "features | AUROC | F1 at .5 | at the same step"),
     "copies": (
         copies,
         "conversations | groups | largest | AUROC, each apart | F1 | AUROC, copies together | F1",
