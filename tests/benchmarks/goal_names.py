@@ -39,6 +39,8 @@ from engine.goals.questions.word_kinds import (
     INTERJECTIONS,
     PREPOSITIONS,
     PRONOUNS,
+    stem,
+    stems,
 )
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import parse_prompt, prompt_text
@@ -135,6 +137,13 @@ def measured(
             kinds["model"] = _asked(asker, shown, vectors, labels, words)
         kinds["phrases"] = {n: named[n].label for n in numbers}
         kinds["sentence below"] = {n: named[n].description for n in numbers}
+        kinds["phrase and two words"] = {
+            n: ": ".join(filter(None, (named[n].label, _others(named[n].label, words[n]))))
+            for n in numbers
+        }
+        kinds["phrase and sentence"] = {
+            n: f"{named[n].label}. {named[n].description}" for n in numbers
+        }
         counts = [np.bincount(gold[labels == n], minlength=len(goals)) for n in numbers]
         share = {n: c.max() / c.sum() for n, c in zip(numbers, counts, strict=True)}
         goal = {n: int(c.argmax()) for n, c in zip(numbers, counts, strict=True)}
@@ -176,6 +185,12 @@ def is_phrase(label: str) -> bool:
         and plain[0] not in _NO_BEGINNING
         and plain[-1] not in _NO_END
     )
+
+
+def _others(label: str, words: Sequence[str]) -> str:
+    """The first two distinctive words that a label does not have."""
+    own = stems(label)
+    return ", ".join([word for word in words if stem(word.casefold()) not in own][:2])
 
 
 def _asked(
