@@ -33,3 +33,9 @@ def goals(clustered: Project) -> GoalService:
 def tuned(quick_weights: Path) -> None:
     """Records in the catalogue that the default model was tuned."""
     tune(quick_weights, folders.data_dir(), folders.cache_dir())
+
+
+@pytest.fixture
+def tuned_shallow(shallow_weights: Path) -> None:
+    """The same with the shallow model, for what happens around replies; an adapter does not fit it."""
+    tune(shallow_weights, folders.data_dir(), folders.cache_dir())
