@@ -63,7 +63,7 @@ class TestPlaying:
     def test_table_logs_and_conversations(
         self, tuned_shallow: None, plums: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Every condition is played by layers of the default model; a second run calls none and writes the same logs."""
+        """Layers of the default model play every condition; a second run calls no model and writes the same logs."""
         project, logs = str(plums.parent / "p.wb"), plums.parent / "logs"
         words = ["simulate", "sharded", project, str(plums), "--max-tokens", "12"]
         words += ["--context", "2048", "--conditions", "full,sharded,recap", "--json"]
