@@ -53,7 +53,7 @@ FIELDS: Mapping[str, Field] = {
         Field(
             "success",
             "number",
-            "probability of success that your verdicts taught, 0 to 1",
+            "probability of success, fitted to your verdicts, 0 to 1",
             example="success<.3",
         ),
         Field("turns", "number", "number of turns"),
@@ -65,7 +65,7 @@ FIELDS: Mapping[str, Field] = {
         Field(
             "tag",
             "text",
-            "your tag, or any or none; rude? is what its probe proposes",
+            "your tag, or any or none; rude? is what its probe predicts",
             example="tag:rude, tag:rude? or tag:none",
         ),
         Field("note", "choice", "whether you left a note", (ANY, NONE)),

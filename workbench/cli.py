@@ -100,12 +100,12 @@ GROUPS = {
 }
 
 COMMANDS = (
-    Command("open", "open a project, or read, score and group logs (also: workbench PATH)", "opening:open_project"),
+    Command("open", "open a project, or read, score and cluster logs (also: workbench PATH)", "opening:open_project"),
     Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score completeness", "scoring:run_complete"),
-    Command("run success", "learn from verdicts which conversations succeeded", "teaching:run_success"),
-    Command("run tag", "learn a tag from conversations that have it, and propose it for others", "teaching:run_tag"),
+    Command("run success", "fit a probability of success to your verdicts", "teaching:run_success"),
+    Command("run tag", "fit a probe to a tag's examples, and predict the tag for others", "teaching:run_tag"),
     Command("run trees", "grow response trees", "trees:run_trees"),
     Command("run cluster", "cluster what users wanted", "cluster:run_cluster"),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
@@ -138,7 +138,7 @@ COMMANDS = (
     Command("simulate forms", "forms filled in conversation", "simulate_forms:simulate"),
     Command("simulate recsim", "users with profiles who plan with an assistant", "simulate_recsim:simulate"),
     Command("train start", "start a run or resume one, and watch it", "train:start"),
-    Command("train status", "list the runs and their state", "train:status"),
+    Command("train status", "list the runs and their status", "train:status"),
     Command("train stop", "end a run after its step and keep its best checkpoint", "train:stop"),
     Command("prompts", "show or edit the prompts of a project", "prompts:prompts"),
     Command("models list", "list models, adapters and unfinished pulls", "models:list_models"),

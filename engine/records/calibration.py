@@ -99,7 +99,7 @@ class FilterRate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A threshold that the verdicts propose, and what it would do to the share of conversations called complete.
+    """A threshold that the verdicts suggest, and what it would do to the share of conversations called complete.
 
     Attributes:
         rule: The decision rule with that threshold.
@@ -122,7 +122,7 @@ class CalibrationReport:
         why: Why there is no threshold.
         best: The threshold with the largest sensitivity + specificity - 1 (Youden's J); None if there is none.
         proposal: The best threshold, where it is another than that in force and the verdicts support it; else None.
-        not_proposed: Why the best threshold is not proposed; empty if it is, and if there is none.
+        not_proposed: Why the best threshold is not suggested; empty if it is, and if there is none.
         accuracy: Accuracy at the threshold in force.
         covered: Share of the scored conversations whose score is in a decile that has a verdict.
         bins, calibration_error: Reliability of the score as a probability.

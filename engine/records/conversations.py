@@ -15,7 +15,7 @@ class ConversationRow:
 
     Attributes:
         opening: The beginning of the first user message that says more than what conversations share.
-        success: Probability of success that verdicts taught; None before they did, and without hidden states.
+        success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
     """
 
     id: int

@@ -59,7 +59,7 @@ class EndingTest:
         f1: F1 of calling a score of .5 or more whole.
         keywords: AUROC of the keyword rule on the same pairs.
         position: AUROC of a regression on position and length alone, made like the probe.
-        matched: P(a whole conversation has a higher score than a longer one cut at the same place); None if no two
+        matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
             conversations allow it, and in a set made before this had an interval.
         matched_pairs: Number of such pairs.
     """

@@ -27,7 +27,7 @@ from engine.store.taught import PROPOSED, VALUES_IN_FORCE
 from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
 
 PROPOSED_SIGN = "?"
-"""End of the name of a tag that stands for what its probe proposes."""
+"""End of the name of a tag that stands for what its probe predicts."""
 
 MAIN_INDEX = "message_fts"
 _MOST_WORDS = 50

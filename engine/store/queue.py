@@ -233,14 +233,14 @@ def _teaching(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[
         if key in left:
             del left[key]
             items.append(TriageItem(key, _teaching_why(p)))
-    why = "the verdicts teach nothing about it: its hidden states are not kept"
+    why = "no probability of success: its hidden states are not kept"
     return items + [TriageItem(key, why) for key in list(left)[: page - len(items)]]
 
 
 def _teaching_why(p: float | None) -> str:
     if p is None:
-        return "its verdict teaches most: unlike the others asked about"
-    return f"its verdict teaches most: {p:.0%} likely to have succeeded, and unlike those judged"
+        return "most informative: unlike the others asked about"
+    return f"most informative: {p:.0%} likely to have succeeded, and unlike those judged"
 
 
 def _ranks(values: list[float]) -> list[int]:

@@ -1,4 +1,4 @@
-"""How well scores tell whole conversations from the same ones cut off: at random, and at the same place.
+"""How well scores tell whole conversations from the same ones cut off: at random, and at the same step.
 
 The truncation test compares a whole conversation with itself cut at random, so the whole one is always longer, and on
 logs of one kind its length alone may tell. The matched test compares a whole conversation with longer ones cut at the

@@ -167,7 +167,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         )
 
     def _default_columns(self) -> Sequence[str]:
-        """With that of success once verdicts taught it."""
+        """With that of success once it is fitted to verdicts."""
         taught = self.services.teaching.success() is not None
         return [
             key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (taught and key == "success")

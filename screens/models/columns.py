@@ -55,7 +55,7 @@ def model_columns() -> list[Column[Listed]]:
 
     return [
         Column("name", "model", 16, name, flexible=True),
-        Column("state", "state", 14, state),
+        Column("state", "status", 14, state),
         Column("size", "on disk", 9, size, right=True, keep=8),
         Column("memory", "memory", 9, of_model(memory), right=True, keep=7),
         Column("speed", "speed", 10, of_model(lambda r: (words.speed(r.tokens_per_s), "")),

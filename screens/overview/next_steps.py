@@ -92,7 +92,7 @@ class ProjectProgress:
         per_hour: Verdicts an hour, None when the pace is not known.
         corrected: The rate corrected for the model's errors, with its interval; None without one.
         calibrated: The rule in force comes from verdicts, or from the person.
-        proposal: The threshold that the verdicts propose; None without one.
+        proposal: The threshold that the verdicts suggest; None without one.
         better: A tested set of scores beside one in force that is not tested, or means little; None without one.
         sets: Number of sets of scores.
         goals: Number of goals, 0 before a clustering; None while that is not known.
@@ -214,21 +214,21 @@ def _verdict_time(now: ProjectProgress, verdicts: int) -> str:
 
 
 def _goals(now: ProjectProgress) -> Iterator[Step]:
-    """Grouping, merging, and the goal that does worst; nothing while it is not known whether there are goals."""
+    """Clustering, merging, and the goal that does worst; nothing while it is not known whether there are goals."""
     if now.goals is None:
         return
     if not now.goals:
         number = number_format.counted(now.counts.conversations, "conversation")
         after = "" if now.counts.conversations else "after an import"
         if "clustering" in now.working:
-            yield Step("wait", "Grouping is at work; the bottom line tells how far it is")
+            yield Step("wait", "Clustering is at work; the bottom line tells how far it is")
         else:
-            yield Step("cluster", f"Group {number} by what was wanted", after=after)
-        yield Step("merge", "Decide which groups are one goal", after="after grouping")
-        yield Step("lowest", "Look at the goal that does worst", after="after grouping")
-        yield Step("triage-lowest", "Triage what goes wrong in it", after="after grouping")
+            yield Step("cluster", f"Cluster {number} by what was wanted", after=after)
+        yield Step("merge", "Decide which groups are one goal", after="after clustering")
+        yield Step("lowest", "Look at the goal that does worst", after="after clustering")
+        yield Step("triage-lowest", "Triage what goes wrong in it", after="after clustering")
         return
-    yield Step("cluster", f"Group: {number_format.counted(now.goals, 'goal')}", done=True)
+    yield Step("cluster", f"Cluster: {number_format.counted(now.goals, 'goal')}", done=True)
     if now.proposals is None:
         yield Step("merge", "Decide which groups are one goal", "counting …")
     elif now.proposals:

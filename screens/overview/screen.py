@@ -67,7 +67,7 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "the messages, in the uniform format"),
     ("clusters", "goals, with the groups that they were made of"),
     ("assignments", "conversations, with their goals"),
-    ("proposals", "what verdicts and tags taught, with probabilities"),
+    ("proposals", "probabilities of success and of tags, fitted to yours"),
 )
 
 

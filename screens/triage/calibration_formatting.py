@@ -100,13 +100,13 @@ def threshold_content(report: CalibrationReport) -> Content:
 
 
 def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
-    """What the verdicts propose and what it would do to the rate, or why they propose nothing."""
+    """The threshold that the verdicts suggest and what it would do to the rate, or why they suggest none."""
     if report.proposal is None:
         why = one_line(report.not_proposed)
-        return [(f"\nno other one proposed: {why}", "$tone-borderline")] if why else []
+        return [(f"\nno other one suggested: {why}", "$tone-borderline")] if why else []
     now, then = report.proposal.now, report.proposal.then
     return [
-        ("\nverdicts propose ", "$tone-muted"),
+        ("\nverdicts suggest ", "$tone-muted"),
         (format_threshold(report.proposal.rule.threshold), "bold $tone-borderline"),
         f": {now:.0%} → {then:.0%} complete",
         ("   a", "bold $tone-accent"),
@@ -140,7 +140,7 @@ def success_content(found: Taught | None, newest: Taught, change: TaughtChange |
         test = newest.test
         have = (0, 0) if test is None else (test.positive, test.negative)
         return Content.assemble(
-            ("verdicts teach it from about ", "$tone-muted"),
+            ("fitted to verdicts from about ", "$tone-muted"),
             f"{LEAST_OF_EACH} of each kind",
             (f", there are {have[0]} and {have[1]}", "$tone-muted"),
         )
@@ -207,5 +207,5 @@ def empty_content(report: CalibrationReport) -> Content:
         ("O", "bold $tone-accent"),
         " there chooses the calibration sample: about ",
         (f"{MIN_VERDICTS}", "bold"),
-        " verdicts on it propose a threshold.",
+        " verdicts on it suggest a threshold.",
     )

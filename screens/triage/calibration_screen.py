@@ -31,13 +31,13 @@ class CalibrationScreen(WorkbenchScreen[None]):
     AUTO_FOCUS = "#page"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "a", "take_over", "Take over", tooltip="Use the threshold that your verdicts propose"
+            "a", "take_over", "Take over", tooltip="Use the threshold that your verdicts suggest"
         ),
         Binding(
             "s",
             "take_success",
             "Success",
-            tooltip="Use the newest probabilities of success that your verdicts taught",
+            tooltip="Use the newest probabilities of success, fitted to your verdicts",
         ),
         Binding("p", "pin", "Pin", tooltip="Pin the threshold, or free it"),
         Binding("escape,q,K", "close", "Back"),
@@ -149,14 +149,14 @@ class CalibrationScreen(WorkbenchScreen[None]):
         self.app.push_screen(TextDialog("Pin the threshold at", value=value), answered)
 
     def action_take_over(self) -> None:
-        """Uses the threshold that the verdicts propose, or says why they propose none."""
+        """Uses the threshold that the verdicts suggest, or says why they suggest none."""
         report = self._report
         if report is None or not self.may_write():
             return
         proposal = report.proposal
         if proposal is None:
             why = report.why or report.not_proposed or "the threshold in force is the best one"
-            message = f"Your verdicts propose no other threshold: {one_line(why)}."
+            message = f"Your verdicts suggest no other threshold: {one_line(why)}."
             self.notify(message, severity="warning", markup=False)
             return
         self._change(lambda: self.services.calibration.use(proposal.rule))

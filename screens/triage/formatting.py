@@ -19,7 +19,7 @@ from screens.widgets.states import VERDICT_LOOKS
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "the model knows least there"),
     "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
-    "teaching": ("what teaches most first", "few verdicts that tell most about all others"),
+    "teaching": ("most informative first", "few verdicts that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
     "sample": ("calibration sample", "spread over all scores, for figures of all"),

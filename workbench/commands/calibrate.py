@@ -22,7 +22,7 @@ def calibrate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     add_filter(parser)
     parser.add_argument(
-        "--apply", action="store_true", help="use the threshold that the verdicts propose"
+        "--apply", action="store_true", help="use the threshold that the verdicts suggest"
     )
 
 
@@ -31,7 +31,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
 
     Raises:
         UsageError: The filter cannot be understood.
-        WorkbenchError: --apply, and the verdicts propose no threshold.
+        WorkbenchError: --apply, and the verdicts suggest no threshold.
     """
     query = ListQuery(read_filter(arguments.filter))
     with Workspace(Path(arguments.project), read_only=not arguments.apply) as workspace:
@@ -40,7 +40,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
         if arguments.apply:
             if why := report.why or report.not_proposed:
                 raise WorkbenchError(
-                    f"The verdicts propose no threshold: {why}.", "Give more in triage."
+                    f"The verdicts suggest no threshold: {why}.", "Give more in triage."
                 )
             if report.proposal is not None:
                 calibration.use(report.proposal.rule)
@@ -64,11 +64,11 @@ def _lines(report: CalibrationReport) -> list[str]:
     if report.proposal is not None:
         now, then = report.proposal.now, report.proposal.then
         lines.append(
-            f"proposed           {report.proposal.rule.threshold:.3f}:"
+            f"suggested          {report.proposal.rule.threshold:.3f}:"
             f" {now:.0%} -> {then:.0%} complete; --apply takes it over"
         )
     elif report.not_proposed:
-        lines.append(f"not proposed       {report.not_proposed}")
+        lines.append(f"not suggested      {report.not_proposed}")
     accuracy = report.accuracy
     if accuracy is not None:
         lines += [

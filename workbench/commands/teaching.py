@@ -21,12 +21,14 @@ from workbench.exits import DONE
 def run_success_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `run_success`."""
     parser.add_argument("project")
-    parser.add_argument("--use", action="store_true", help="put what was learnt in force")
+    parser.add_argument(
+        "--use", action="store_true", help="put the newly fitted probabilities in force"
+    )
     _add_next(parser)
 
 
 def run_success(arguments: argparse.Namespace) -> int:
-    """Learns from the verdicts which conversations succeeded; the completeness scores stay as they are."""
+    """Fits a probability of success to the verdicts; the completeness scores stay as they are."""
     with Workspace(Path(arguments.project)) as workspace:
         teaching = workspace.services().teaching
         found = teaching.teach(SUCCESS)
@@ -62,13 +64,13 @@ def run_tag_options(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=share,
         metavar="P",
-        help="propose from this probability (default: the last one, at first .5)",
+        help="predict the tag from this probability on (default: the last one, at first .5)",
     )
     _add_next(parser)
 
 
 def run_tag(arguments: argparse.Namespace) -> int:
-    """Learns a tag from the conversations that have it, and proposes it for others; tags nothing.
+    """Fits a probe to the conversations that have a tag, and predicts the tag for others; tags nothing.
 
     Raises:
         UsageError: No conversation has the tag.
@@ -86,11 +88,13 @@ def run_tag(arguments: argparse.Namespace) -> int:
         print_json({**asdict(found), "next": [asdict(row) for row in following]})
         return DONE
     name = one_line(tag, 40)
-    lines = _lines(found, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "proposed")
+    lines = _lines(
+        found, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "predicted"
+    )
     if found.test is not None:
         term = Term("tag", ":", (f"{tag}?",))
         lines.append(
-            f"filter             {one_line(str(term), 60)} finds what is proposed, not tagged"
+            f"filter             {one_line(str(term), 60)} finds what is predicted and not tagged"
         )
     print_text("\n".join(lines + _next_lines(following)))
     return DONE
@@ -102,7 +106,7 @@ def _add_next(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=10,
         metavar="N",
-        help="list the N conversations whose mark would teach most (default: 10)",
+        help="list the N most informative conversations to judge next (default: 10)",
     )
 
 
@@ -110,16 +114,16 @@ def _lines(found: Taught, yes: str, no: str, called: str) -> list[str]:
     test = found.test
     if test is None:
         return [
-            f"marks              {found.marks}; two of each kind are needed:",
+            f"examples           {found.marks}; two of each kind are needed:",
             f"                   {yes}; and {no}",
         ]
     doubt = "" if test.enough else f"; fewer than {LEAST_OF_EACH} of a kind, so this says little"
     area = test.auroc
     lines = [
-        f"marks              {test.positive} {yes}, {test.negative} {no}",
+        f"examples           {test.positive} {yes}, {test.negative} {no}",
         f"told apart         AUROC {figure(area.value)} ({figure_range(area.low, area.high)}), each"
         f" by a probe that did not see it{doubt}",
-        f"agreement          {test.agreement.part} of {test.agreement.of} marks at threshold"
+        f"agreement          {test.agreement.part} of {test.agreement.of} examples at threshold"
         f" {figure(found.threshold)}",
     ]
     if test.precision is not None:
@@ -129,7 +133,7 @@ def _lines(found: Taught, yes: str, no: str, called: str) -> list[str]:
             f" ({percent_range(share_of.low, share_of.high)})"
         )
     lines.append(
-        f"{called:<18} {test.above:,} of {test.conversations:,}; {test.proposed:,} of them not marked"
+        f"{called:<18} {test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
     )
     rate = test.rate.corrected
     if rate is not None:
@@ -154,7 +158,5 @@ def change_text(change: TaughtChange) -> str:
 def _next_lines(rows: Sequence[Proposed]) -> list[str]:
     if not rows:
         return []
-    lines = [
-        f"to mark next       {counted(len(rows), 'conversation')}, that which teaches most first"
-    ]
+    lines = [f"to judge next      {counted(len(rows), 'conversation')}, the most informative first"]
     return lines + [f"  {probability(row.p)}  {one_line(row.external_id, 60)}" for row in rows]

@@ -207,7 +207,7 @@ def _watch(
         if arguments.json:
             print_json({"run": name, "folder": str(history.run.path)})
         else:
-            print_text(f"{name} is running; `workbench train status` shows its state.")
+            print_text(f"{name} is running; `workbench train status` shows its status.")
         return DONE
     narrator = _Narrator(history, offset)
     handled = 0

@@ -85,13 +85,13 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
     test, area = one.test, one.test.auroc
-    same_place = ""
+    same_step = ""
     if test.matched is not None:
         ends = figure_range(test.matched.low, test.matched.high)
-        same_place = f" at the same place {figure(test.matched.value)} ({ends});"
+        same_step = f" at the same step {figure(test.matched.value)} ({ends});"
     words = (
         f"whole against cut {figure(area.value)} ({figure_range(area.low, area.high)}),"
-        f" {counted(test.conversations, 'conversation')};{same_place} keyword rule {figure(test.keywords)},"
+        f" {counted(test.conversations, 'conversation')};{same_step} keyword rule {figure(test.keywords)},"
         f" position alone {figure(test.position)}"
     )
     doubt = _doubt(one)

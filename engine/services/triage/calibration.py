@@ -29,7 +29,7 @@ from engine.store.sql import snapshot
 from engine.validate.statistics.ranking import auroc
 
 WIDEST = 0.5
-"""Widest interval of the corrected completion rate with which a threshold is proposed."""
+"""Widest interval of the corrected completion rate with which a threshold is suggested."""
 
 FIELDS_BY_SCORE = ("state", "p", "success", "verdict")
 """Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""

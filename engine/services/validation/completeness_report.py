@@ -33,7 +33,7 @@ _CUT_COLUMNS = (
     ReportColumn("", "text", "name", text_title=_CUT),
     ReportColumn("AUROC", "interval", "auroc", chance=0.5),
     ReportColumn(
-        "same place",
+        "same step",
         "interval",
         "matched",
         means="AUROC of whole conversations against longer ones cut at the same boundary",

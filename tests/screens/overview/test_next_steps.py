@@ -77,7 +77,7 @@ class TestPath:
     def test_what_waits_says_for_what(self) -> None:
         """A step that cannot be done yet names the step before it."""
         now = ProjectProgress(SCORED, {}, goals=0)
-        assert only(now, "merge").after == "after grouping"
+        assert only(now, "merge").after == "after clustering"
         assert only(ProjectProgress(Counts(), {}, goals=0), "triage").after == "after scoring"
         assert "needs torch" in only(replace(now, cannot_adapt="It needs torch."), "adapt").after
 
@@ -134,7 +134,7 @@ class TestWhatIsOffered:
         assert "score" not in kinds(ProjectProgress(SCORED, {}, to_score=nothing))
 
     def test_a_proposed_threshold_is_offered_with_its_effect(self) -> None:
-        """A threshold that the verdicts propose is a step that says what it would do to the rate, unless the rule is
+        """A threshold that the verdicts suggest is a step that says what it would do to the rate, unless the rule is
         calibrated or pinned already."""
         tally = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 20}
         proposal = Proposal(DecisionRule(0.62, 0.1, "calibrated"), 0.75, 0.62)

@@ -158,7 +158,7 @@ class TestNext:
         """The step that groups opens the form of the run, with the goals behind it, not an empty screen."""
         support = project()
         async with opened(support, size=(80, 24), mode="1") as pilot:
-            await choose(pilot, "Group 36 conversations")
+            await choose(pilot, "Cluster 36 conversations")
             assert isinstance(pilot.app.screen, GoalRunForm)
             await press(pilot, "enter")
             assert isinstance(pilot.app.screen, GoalsScreen)
@@ -207,7 +207,7 @@ class TestNext:
         async with opened(project(), size=(120, 40), mode="1") as pilot:
             await choose(pilot, "Decide which groups are one goal")
             assert isinstance(pilot.app.screen, OverviewScreen)
-            assert "Decide which groups are one goal: after grouping." in text(pilot)
+            assert "Decide which groups are one goal: after clustering." in text(pilot)
 
     async def test_records_that_were_kept_out(self) -> None:
         """`Q` shows file, line, reason and text of the records in the quarantine, and copies them."""

@@ -34,7 +34,7 @@ class TestScreen:
             shown = text(pilot)
             for words in ("42 complete", "18 incomplete", "they reach 100% of the scores"):
                 assert words in shown
-            assert "verdicts propose" in shown
+            assert "verdicts suggest" in shown
             for name in ("recall", "precision", "specificity"):
                 line = next(line for line in lines(pilot) if name in line)
                 assert "% (" in line
@@ -46,11 +46,11 @@ class TestScreen:
 
     async def test_success(self) -> None:
         """What verdicts teach about success stands there with its test; what newer ones would change stands beside it,
-        and only `s` takes it over. Triage begins with what teaches most, and shows the probability on the card."""
+        and only `s` takes it over. Triage begins with the most informative, and shows the probability on the card."""
         support = project_of([conversation(n, 0.9) for n in range(1, 61)])
         give_states(support.file, {n: n % 2 == 0 for n in range(1, 61)})
         async with opened(support, (200, 60), mode="3") as pilot:
-            assert "what teaches most first" in text(pilot)
+            assert "most informative first" in text(pilot)
             await press(pilot, "K")
             assert "no verdict" in text(pilot).lower()
             await press(pilot, "escape")
@@ -114,7 +114,7 @@ class TestScreen:
                 "chosen",
             )
             assert ".60 in force, pinned" in text(pilot)
-            assert "verdicts propose ." in text(pilot)
+            assert "verdicts suggest ." in text(pilot)
 
             await press(pilot, "p")
             assert support.conversations.rule().source == "default"
@@ -127,7 +127,7 @@ class TestScreen:
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K")
             assert support.conversations.rule().source == "default"
-            line = next(line for line in lines(pilot) if "verdicts propose" in line)
+            line = next(line for line in lines(pilot) if "verdicts suggest" in line)
             await press(pilot, "a")
             after = support.conversations.counts()
             assert support.conversations.rule().source == "calibrated"
@@ -135,7 +135,7 @@ class TestScreen:
             assert f"{shares[0]}% → {shares[1]}% complete" in line
             assert shares[0] < shares[1]
             assert "from your verdicts" in text(pilot)
-            assert "verdicts propose" not in text(pilot)
+            assert "verdicts suggest" not in text(pilot)
 
     async def test_verdicts_at_chance_propose_nothing(self) -> None:
         """Verdicts at chance leave the threshold as it is: the reason stands there, and `a` says it too."""
@@ -146,7 +146,7 @@ class TestScreen:
             await press(pilot, "K")
             assert "no better than by chance" in text(pilot)
             await press(pilot, "a")
-            assert "Your verdicts propose no other threshold" in text(pilot)
+            assert "Your verdicts suggest no other threshold" in text(pilot)
             assert support.conversations.rule().source == "default"
 
     async def test_a_pin_that_is_no_share(self) -> None:

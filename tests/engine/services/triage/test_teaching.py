@@ -166,7 +166,7 @@ class TestTag:
     def test_command_and_export(
         self, path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
     ) -> None:
-        """`run tag` prints the test out of fold and what to mark next, keeps the threshold it is given, and the export
+        """`run tag` prints the test out of fold and what to judge next, keeps the threshold it is given, and the export
         has a line for every conversation with its probability."""
         services = workspace.services()
         services.triage.tag([2, 4, 6, 8], "good")

@@ -251,7 +251,7 @@ class TestTable:
         assert names("--adapter", "runs/a.gguf/adapter.gguf") == ["tuned (a.gguf)", *rules]
         assert len(names("--mode", "tuned")) == 4
 
-    def test_at_the_same_place(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_at_the_same_step(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Whole conversations of two turns are compared with the second turn of those of three: what only knows the
         last turn's number is at chance there, what knows the end is not. Conclusions name the better baseline only."""
         path = tmp_path / "lengths.wb"
@@ -272,7 +272,7 @@ class TestTable:
         assert 0.5 < low < high == 1
         assert position["auroc"] > keywords["auroc"]
         out = asked(capsys, path)[1]
-        assert "same place" in out.splitlines()[3]
+        assert "same step" in out.splitlines()[3]
         assert "against position alone" in out
         assert "against keyword rule" not in out
 
