@@ -87,7 +87,9 @@ class TestWords:
 
     def test_misspelt_project_is_not_made(self, tmp_path: Path) -> None:
         """A project that is not there is refused without a terminal, with the file that was meant, and none is made."""
-        workbench("import", tmp_path / "october.wb", "-", stdin=b'[{"role": "user", "content": "hi"}]')
+        workbench(
+            "import", tmp_path / "october.wb", "-", stdin=b'[{"role": "user", "content": "hi"}]'
+        )
         done = workbench(tmp_path / "octobre.wb")
 
         assert done.returncode == 2
