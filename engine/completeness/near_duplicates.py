@@ -9,11 +9,13 @@ conversations (the system prompt of an agent, a greeting) say nothing about two 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+
+from engine.conversation import LogPiece
 
 Ints = NDArray[np.int64]
 
@@ -36,6 +38,11 @@ def shingles(text: str) -> Ints:
     words = re.findall(r"\w+", text.lower())
     runs = {" ".join(words[at : at + WORDS]) for at in range(max(len(words) - WORDS + 1, 0))}
     return np.array(sorted({crc32(run.encode()) for run in runs}), dtype=np.int64)
+
+
+def log_shingles(pieces: Iterable[LogPiece]) -> Ints:
+    """The `shingles` of a whole log."""
+    return shingles(" ".join(piece.text for piece in pieces))
 
 
 def groups(found: Sequence[Ints]) -> Ints:

@@ -18,14 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-Floats = NDArray[np.float64]
-States = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from engine.completeness.probe import FOLDS, REPEATS, SEED, Bools, Floats, Ints, States
 
-FOLDS = 5
-REPEATS = 3
-SEED = 20_261_122
 STRENGTH = 1e-2
 """Inverse strength of the regularisation (C of scikit-learn)."""
 

@@ -248,8 +248,7 @@ class FittingStage(CpuStage):
         for first in range(0, len(ids), CHUNK):
             self._check()
             for log in logs_of(self._project, ids[first : first + CHUNK]):
-                text = " ".join(piece.text for piece in log.pieces)
-                found.append(near_duplicates.shingles(text))
+                found.append(near_duplicates.log_shingles(log.pieces))
                 index = {piece.message: nth for nth, piece in enumerate(log.pieces)}
                 of_boundary = {at: number for number, at in enumerate(log.item.boundaries)}
                 numbers.append([of_boundary[index[at.message]] for at in read_at[log.id]])

@@ -83,10 +83,10 @@ class CalibrationScreen(WorkbenchScreen[None]):
         teaching, calibration = self.services.teaching, self.services.calibration
 
         def read() -> tuple[CalibrationReport, Content | None]:
-            newest = teaching.newest()
+            newest = teaching.newest_success()
             if newest is None:
                 return calibration.report(), None
-            success = words.success_content(teaching.success(), newest, teaching.change())
+            success = words.success_content(teaching.success_in_force(), newest, teaching.change())
             return calibration.report(), success
 
         self.in_background(read, self._show, group="report")

@@ -41,5 +41,5 @@ def load_status(services: Services) -> TriageStatus:
     model, itself = services.calibration.agreements()
     teaching = services.teaching
     return TriageStatus(
-        services.triage.tally(), model, itself, teaching.success(), teaching.change()
+        services.triage.tally(), model, itself, teaching.success_in_force(), teaching.change()
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.completeness import near_duplicates, probe, taught
-from engine.completeness.taught import Bools, Floats, Ints, States
+from engine.completeness.probe import Bools, Floats, Ints, States
 from engine.stages.logs import logs_of
 from engine.store import hidden_states
 from engine.store.project import Project

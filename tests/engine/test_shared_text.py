@@ -23,7 +23,7 @@ GOALS = tuple(
 )
 
 
-def told(goals: tuple[str, ...] = GOALS, prompt: str = PROMPT) -> list[Texts]:
+def with_prompt(goals: tuple[str, ...] = GOALS, prompt: str = PROMPT) -> list[Texts]:
     """Conversations with the instructions and a goal in the first message of the user."""
     return [
         {"user": (f"{prompt}\n{goal}",), "assistant": ("OK.", f"Bought {goal[-9:]}.")}
@@ -66,8 +66,8 @@ CONVERSATIONS = st.lists(
 class TestWhatIsFound:
     def test_instructions_go_and_goals_stay(self) -> None:
         """Of instructions that all conversations begin with nothing is left, and of goals everything."""
-        shared = find_shared_text(told())
-        for one, goal in zip(told(), GOALS, strict=True):
+        shared = find_shared_text(with_prompt())
+        for one, goal in zip(with_prompt(), GOALS, strict=True):
             assert shared.without("user", one["user"][0]) == goal
         assert shared.without("assistant", "OK.") == ""
         assert shared.without("assistant", "Bought it.") == "Bought it."
@@ -75,8 +75,8 @@ class TestWhatIsFound:
     def test_one_agent_of_many(self) -> None:
         """Instructions of a tenth of the conversations are found; of fewer they are not."""
         others: list[Texts] = [{"user": (f"what is {n} times {n}?",)} for n in range(360)]
-        assert find_shared_text([*told(), *others]).without("user", PROMPT) == ""
-        assert not find_shared_text([*told(GOALS[:30]), *others])
+        assert find_shared_text([*with_prompt(), *others]).without("user", PROMPT) == ""
+        assert not find_shared_text([*with_prompt(GOALS[:30]), *others])
 
     def test_short_text_of_some_is_not_shared(self) -> None:
         """A sentence that half of the conversations repeat stays; one more and it goes."""
@@ -106,18 +106,18 @@ class TestWhatIsFound:
     @pytest.mark.parametrize("count", [0, 1, 4])
     def test_few_conversations(self, count: int) -> None:
         """Nothing is shared by fewer than five conversations."""
-        assert find_shared_text(told()[:1] * count) == SharedText((), count)
+        assert find_shared_text(with_prompt()[:1] * count) == SharedText((), count)
 
     def test_equal_conversations(self) -> None:
         """Of equal conversations all text is shared, and the count is right."""
-        shared = find_shared_text(told()[:1] * 7)
-        assert shared.without("user", told()[0]["user"][0]) == ""
+        shared = find_shared_text(with_prompt()[:1] * 7)
+        assert shared.without("user", with_prompt()[0]["user"][0]) == ""
         assert {one.conversations for one in shared.blocks} == {7}
 
     def test_counts(self) -> None:
         """A block is counted in the conversations that contain all of it."""
         others: list[Texts] = [{"user": (goal,)} for goal in GOALS[:10]]
-        shared = find_shared_text([*told(), *others])
+        shared = find_shared_text([*with_prompt(), *others])
         longest = max(shared.blocks, key=lambda one: len(one.text))
         assert (longest.conversations, shared.looked_at) == (40, 50)
         assert words(longest.text) == words(PROMPT)
@@ -172,4 +172,4 @@ class TestWithout:
     def test_nothing_shared(self, text: str) -> None:
         """Where nothing is shared a text stays as it is, to the letter."""
         assert NOTHING_SHARED.without("user", text) == text
-        assert find_shared_text(told()).without("tool", text) == text
+        assert find_shared_text(with_prompt()).without("tool", text) == text

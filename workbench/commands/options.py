@@ -85,11 +85,3 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
-
-
-def not_negative(text: str) -> float:
-    """Reads a number that is 0 or more."""
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number

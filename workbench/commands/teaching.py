@@ -34,7 +34,7 @@ def run_success(arguments: argparse.Namespace) -> int:
         found = teaching.teach(SUCCESS)
         if arguments.use:
             teaching.take_over()
-        change, in_force = teaching.change(), teaching.success()
+        change, in_force = teaching.change(), teaching.success_in_force()
         following = teaching.next(SUCCESS, arguments.next)
     if arguments.json:
         print_json(
@@ -49,7 +49,7 @@ def run_success(arguments: argparse.Namespace) -> int:
     if in_force is None:
         lines.append(f"not in force       {LEAST_OF_EACH} verdicts of each kind are needed")
     elif change is not None and change.then.marks != change.now.marks:
-        lines.append(f"not in force       {change_text(change)}; --use takes it over")
+        lines.append(f"not in force       {_change_text(change)}; --use takes it over")
     else:
         lines.append("in force           the success column, `success<.3` and `--sort success`")
     print_text("\n".join(lines + _next_lines(following)))
@@ -146,7 +146,7 @@ def _lines(found: Taught, yes: str, no: str, called: str) -> list[str]:
     return lines
 
 
-def change_text(change: TaughtChange) -> str:
+def _change_text(change: TaughtChange) -> str:
     """What newer verdicts would change, in words."""
     text = f"{change.up:,} would come above the threshold, {change.down:,} below"
     before, after = change.now.test, change.then.test

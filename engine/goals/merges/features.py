@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.goals.merges.merge_probability import Floats, Prior
 
@@ -35,8 +34,6 @@ MIN_OVERLAP = 0.02
 WIDEST = 10.0
 """Features are clipped to this absolute value, so that none outweighs all others."""
 MIN_SPREAD = 1e-6
-
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

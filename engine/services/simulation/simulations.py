@@ -20,9 +20,6 @@ from engine.store import plays
 BY_SCHEMA = Sampling(json_schema="{}")
 """Sampling by a JSON schema, to declare what a simulation asks of a role."""
 
-BY_GRAMMAR = Sampling(grammar='root ::= ""')
-"""Sampling by a grammar, to declare what a simulation asks of a role."""
-
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
@@ -74,8 +71,8 @@ class ProjectSimulations:
 
         Args:
             scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
-            asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()`,
-                `BY_SCHEMA` or `BY_GRAMMAR`.
+            asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()` or
+                `BY_SCHEMA`.
             texts: The prompts that the scenarios use, by name.
             stage: The type of the stage that plays them.
 

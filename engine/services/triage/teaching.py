@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.completeness import calibration, near_duplicates, taught
-from engine.completeness.taught import Floats, Ints, States
+from engine.completeness.probe import SEED, Floats, Ints, States
 from engine.errors import UsageError, WorkbenchError
 from engine.records.taught import NOT, SUCCESS, Proposed, Taught, TaughtChange, TaughtTest
 from engine.stages.logs import logs_of
@@ -67,12 +67,12 @@ class TeachingService:
 
     # Reading
 
-    def success(self) -> Taught | None:
+    def success_in_force(self) -> Taught | None:
         """Quick. The probe of success in force; None where there is none."""
         with self._project.reading() as conn:
             return store.get(conn, SUCCESS)
 
-    def newest(self) -> Taught | None:
+    def newest_success(self) -> Taught | None:
         """Quick. The newest probe of success, in force or not, with however few verdicts; None before any."""
         with self._project.reading() as conn:
             return store.newest(conn, SUCCESS)
@@ -259,12 +259,11 @@ class TeachingService:
         They are compared among others as well: among a few alone, what all conversations have in common, such as the
         prompt of an agent, would make them nearly equal.
         """
-        random = np.random.default_rng(taught.SEED)
+        random = np.random.default_rng(SEED)
         among = sorted({*marked, *random.permutation(known.ids)[:COMPARED].tolist()})
         missing = [key for key in among if key not in self._shingles]
         for log in logs_of(self._project, missing):
-            text = " ".join(piece.text for piece in log.pieces)
-            self._shingles[log.id] = near_duplicates.shingles(text)
+            self._shingles[log.id] = near_duplicates.log_shingles(log.pieces)
         groups = near_duplicates.groups([self._shingles[key] for key in among])
         group = dict(zip(among, groups.tolist(), strict=True))
         return np.array([group[key] for key in marked], dtype=np.int64)

@@ -268,7 +268,7 @@ def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str
                 pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in at
             }
             curves.append([(number, so_far[nth], lengths[nth]) for number, nth in enumerate(at)])
-            shingles.append(near_duplicates.shingles(" ".join(piece.text for piece in pieces)))
+            shingles.append(near_duplicates.log_shingles(pieces))
     found: dict[str, Values] = {KEYWORDS: keywords}
     groups = near_duplicates.groups(shingles)
     cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}

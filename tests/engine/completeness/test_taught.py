@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.completeness.taught import BATCH, START, Floats, Ints, States, instructive, teach
+from engine.completeness.probe import Floats, Ints, States
+from engine.completeness.taught import BATCH, START, instructive, teach
 from engine.validate.statistics.ranking import auroc
 
 

@@ -67,7 +67,7 @@ class TestScreen:
             change = support.teaching.change()
             assert change is not None
             await press(pilot, "s")
-            assert support.teaching.success() == change.then
+            assert support.teaching.success_in_force() == change.then
             await until(pilot, lambda: "newer verdicts:" not in text(pilot))
             await press(pilot, "s")
             assert "No newer verdicts wait" in text(pilot)

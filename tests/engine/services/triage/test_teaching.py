@@ -69,9 +69,9 @@ class TestSuccess:
         workspace.subscribe(told.append)
         services = workspace.services()
         judge(workspace, 5)
-        assert services.teaching.success() is None
+        assert services.teaching.success_in_force() is None
         judge(workspace, 25)
-        found = services.teaching.success()
+        found = services.teaching.success_in_force()
         assert found is not None
         assert found.test is not None
         assert min(found.test.positive, found.test.negative) >= LEAST_OF_EACH
@@ -90,7 +90,7 @@ class TestSuccess:
         change is counted as it then happens."""
         services = workspace.services()
         judge(workspace, 30)
-        before = services.teaching.success()
+        before = services.teaching.success_in_force()
         shown = matching(workspace, "success>=.5")
         for key in matching(workspace, "verdict:none -name:c81")[:10]:
             wrong = Verdict.INCOMPLETE if succeeded(key) else Verdict.COMPLETE
@@ -98,13 +98,13 @@ class TestSuccess:
         services.teaching.wait()
         change = services.teaching.change()
         assert change is not None
-        assert services.teaching.success() == before
+        assert services.teaching.success_in_force() == before
         assert matching(workspace, "success>=.5") == shown
         services.teaching.take_over()
         after = matching(workspace, "success>=.5")
         assert len(set(after) - set(shown)) == change.up
         assert len(set(shown) - set(after)) == change.down
-        assert services.teaching.success() == change.then
+        assert services.teaching.success_in_force() == change.then
         assert services.teaching.change() is None
 
     def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: Workspace) -> None:
@@ -126,7 +126,7 @@ class TestSuccess:
             assert services.triage.place().order == "threshold"
             services.triage.give(1, Verdict.COMPLETE)
             services.teaching.wait()
-            assert services.teaching.newest() is None
+            assert services.teaching.newest_success() is None
             assert len(services.triage.queue("teaching").items) == 1
         assert main(["run", "success", str(path)]) == 2
 
@@ -200,7 +200,7 @@ def test_too_few_are_not_put_in_force(
     out = capsys.readouterr().out
     assert "not in force       10 verdicts of each kind are needed" in out
     with Workspace(Path(path)) as again:
-        assert again.services().teaching.success() is None
+        assert again.services().teaching.success_in_force() is None
 
 
 def test_the_command_for_success(
