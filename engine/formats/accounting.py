@@ -12,7 +12,7 @@ from engine.formats.normalise import RENDERED_CALLS
 from engine.formats.parts import calls_in_text, part_kind
 from engine.records.imports import Account, Place
 
-_STRUCTURE = frozenset(("role", "from", "speaker", "type", "object"))
+_STRUCTURE = frozenset(("role", "speaker", "type", "object"))
 """Keys whose texts say what a value is; they are read and not kept as text."""
 
 _OPAQUE = frozenset(
@@ -64,6 +64,8 @@ def account(record: Any, conversation: Conversation, left_out: frozenset[str]) -
             for name, entry in value.items():
                 if name in left_out:
                     found.add("left out", sum(map(len, _leaves(entry))))
+                elif name == "from" and "value" in value and "role" not in value:
+                    continue  # the role of a ShareGPT message
                 elif isinstance(entry, str | dict | list):
                     walk(entry, inner, name)
         elif isinstance(value, list):

@@ -42,9 +42,7 @@ _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
 )
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
-_READ_KEYS = _CONTENT_KEYS.union(
-    _REASONING_KEYS, ("role", "from", "name", "tool_call_id", "refusal", "object")
-)
+_READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
 _TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
@@ -115,7 +113,8 @@ def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Me
     """
     if not isinstance(item, dict):
         raise BadRecord(f"message {number} is {kind_of(item)}, not an object")
-    spoken_by = item["role"] if "role" in item else item.get("from")
+    role_key = "role" if "role" in item else "from"
+    spoken_by = item.get(role_key)
     role = ROLE_NAMES.get(spoken_by) if isinstance(spoken_by, str) else None
     if role is None:
         raise BadRecord(_bad_role(spoken_by, number))
@@ -124,7 +123,7 @@ def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Me
         return [Message(role, content)]
     call_id = optional_text(item, "tool_call_id", number)
     parts = MessageParts(role, number, optional_text(item, "name", number), call_id)
-    rest = {key: value for key, value in item.items() if key not in _READ_KEYS}
+    rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
     parts.facts = as_json(rest) if rest else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := _written(item.get(key)))]
     if spoken_by == "function_call" and isinstance(content, str):

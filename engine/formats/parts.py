@@ -158,7 +158,7 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     if kind is not None and not isinstance(kind, str):
         return "unknown"
     if kind in _TEXTS and _text(part) is not None:
-        return "text"
+        return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind is None:
         return next((found for key, found in _UNTYPED.items() if key in part), "unknown")
     if kind == "tool_call":

@@ -147,6 +147,20 @@ def test_reasoning_beside_the_content_is_kept(key: str) -> None:
     assert message.seen == "42"
 
 
+def test_thoughts_of_gemini_are_reasoning() -> None:
+    """A text part that is marked as a thought is reasoning."""
+    parts = [{"text": "Six times seven.", "thought": True}, {"text": "42"}]
+    assert messages({"role": "model", "parts": parts}) == (
+        Message("assistant", "42", reasoning="Six times seven."),
+    )
+
+
+def test_the_sender_beside_a_role_is_kept() -> None:
+    """`from` is the role only where there is no `role`; else it is kept with what else the log says."""
+    (message,) = messages({"role": "user", "content": "Hello", "from": "ann@example.org"})
+    assert json.loads(message.facts or "") == {"from": "ann@example.org"}
+
+
 def test_a_part_of_an_unknown_kind_keeps_its_json() -> None:
     """A part that nobody knows is its JSON, not a placeholder."""
     part = {"type": "hologram", "scene": {"depth": 3, "title": "Église"}}
