@@ -84,7 +84,7 @@ def _count_parts(text: str, path: str, key: str, kept: _Kept, found: Account) ->
         found.add("left out", len(text))
         return
     cut = text.rfind(RENDERED_CALLS)
-    if cut >= 0:
+    if cut >= 0 and text[:cut].removesuffix("\n") in kept.exact:
         found.add("calls", len(text) - cut)
         text = text[:cut]
     written = calls_in_text(text) if text[:1] in ("{", "[") else []

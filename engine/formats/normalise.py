@@ -5,14 +5,15 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.conversation import Conversation, Message, Role, ToolCall
+from engine.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, as_json, kind_of
-from engine.formats.parts import MessageParts, answer_text, calls_in_text, optional_text, read_call
+from engine.formats.parts import MessageParts, calls_in_text, optional_text, read_call
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
@@ -45,6 +46,7 @@ _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
 _TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
 
 
@@ -89,14 +91,17 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
 
 
 def in_time_order(items: list[Any]) -> list[Any]:
-    """Returns the messages the other way round if each has a time and the last is the oldest, as some interfaces list
-    them; else as they are."""
+    """Returns the messages in reverse if each has a time and these only fall, as some interfaces list the newest first;
+    else as they are. Times are numbers, or dates and times of ISO 8601."""
     key = next((key for key in _TIMES if isinstance(items[0], dict) and key in items[0]), None)
     if key is None or len(items) < 2:
         return items
     times: list[Any] = [item.get(key) if isinstance(item, dict) else None for item in items]
-    comparable = len(set(map(type, times))) == 1 and isinstance(times[0], str | int | float)
-    if comparable and times[0] > times[-1] and times == sorted(times, reverse=True):
+    same_type = len(set(map(type, times))) == 1
+    comparable = isinstance(times[0], int | float) or all(
+        isinstance(time, str) and _ISO.match(time) for time in times
+    )
+    if same_type and comparable and times[0] > times[-1] and times == sorted(times, reverse=True):
         return items[::-1]
     return items
 
@@ -131,6 +136,11 @@ def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Me
         content = "" if parts.calls else content
     if isinstance(item.get("parts"), list) and item["parts"]:
         content = item["parts"]
+    elif isinstance(
+        item.get("toolInvocations"), list
+    ):  # Vercel AI SDK 4; the text was written after them
+        for entry in item["toolInvocations"]:
+            parts.add({"type": "tool-invocation", "toolInvocation": entry})
     _add_calls(item, parts)
     if isinstance(content, list):
         for part in content:
@@ -145,8 +155,7 @@ def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Me
         parts.texts.append(item["refusal"])
     elif item.keys().isdisjoint(_CONTENT_KEYS):
         raise BadRecord(f"message {number} has no content")
-    found = parts.close()
-    return found + _answers_beside(item)
+    return parts.close()
 
 
 def _bad_role(spoken_by: Any, number: int) -> str:
@@ -166,32 +175,6 @@ def _add_calls(item: Mapping[str, Any], parts: MessageParts) -> None:
     old = item.get("function_call")
     if old is not None:
         parts.calls.append(read_call(old, parts.number))
-    if not isinstance(item.get("parts"), list):
-        parts.calls += [
-            ToolCall(entry["toolName"], answer_text(entry.get("args")), entry.get("toolCallId"))
-            for entry in _invocations(item)
-        ]
-
-
-def _invocations(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The calls of a message of the Vercel AI SDK 4, with their results."""
-    found = item.get("toolInvocations")
-    return [
-        entry
-        for entry in (found if isinstance(found, list) else ())
-        if isinstance(entry, dict) and isinstance(entry.get("toolName"), str)
-    ]
-
-
-def _answers_beside(item: Mapping[str, Any]) -> list[Message]:
-    """The answers of tools that stand in a field of their own beside the content."""
-    if isinstance(item.get("parts"), list):
-        return []
-    return [
-        Message("tool", answer_text(entry["result"]), tool_call_id=entry.get("toolCallId"))
-        for entry in _invocations(item)
-        if "result" in entry
-    ]
 
 
 def _written(value: Any) -> str:

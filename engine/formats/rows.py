@@ -26,22 +26,24 @@ CONVERSATION_IDS = (
 """Names of the field that says to which conversation a row belongs."""
 
 
-def conversation_id(row: Any) -> str | None:
-    """The conversation of a row; None if the row is no message or does not say."""
+def _id_key(row: Any) -> str | None:
+    """The key under which a row names its conversation; None if the row is no message or does not say."""
     if not looks_like_message(row):
         return None
-    for key in CONVERSATION_IDS:
-        if isinstance(row.get(key), str | int) and row[key] != "":
-            return str(row[key])
-    return None
+    return next(
+        (
+            key
+            for key in CONVERSATION_IDS
+            if isinstance(row.get(key), str | int) and row[key] not in ("", True, False)
+        ),
+        None,
+    )
 
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like a row of this format; None if it does not."""
-    if conversation_id(record) is None:
-        return None
-    key = next(key for key in CONVERSATION_IDS if isinstance(record.get(key), str | int))
-    return f"each record is one message, and `{key}` names its conversation"
+    key = _id_key(record)
+    return key and f"each record is one message, and `{key}` names its conversation"
 
 
 def grouped(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -51,13 +53,12 @@ def grouped(frames: Iterable[Frame]) -> Iterator[Frame]:
     """
     rows: dict[str, list[Frame]] = {}
     for frame in frames:
-        found = None if frame.reason is not None else conversation_id(frame.value)
-        if frame.reason is None and found is None:
-            yield frame._replace(reason="the row is no message of a named conversation")
-        elif found is None:
+        if frame.reason is not None:
             yield frame
+        elif (key := _id_key(frame.value)) is None:
+            yield frame._replace(reason="the row is no message of a named conversation")
         else:
-            rows.setdefault(found, []).append(frame)
+            rows.setdefault(str(frame.value[key]), []).append(frame)
     for name, group in rows.items():
         raw = b"\n".join(frame.raw for frame in group)
         value = {"id": name, "messages": [frame.value for frame in group]}

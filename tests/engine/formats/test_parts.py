@@ -130,13 +130,21 @@ def test_parts_of_ui_messages_hold_call_and_answer_in_one() -> None:
 
 
 def test_tool_invocations_beside_the_content_are_kept() -> None:
-    """The tool invocations of a message of the Vercel AI SDK 4 are calls with their answers."""
+    """The tool invocations of a message of the Vercel AI SDK 4 are calls with their answers, before its text."""
     invocation = {"toolCallId": "c", "toolName": "sum", "args": {"a": 1}, "result": 2}
     found = messages({"role": "assistant", "content": "Two.", "toolInvocations": [invocation]})
     assert found == (
-        Message("assistant", "Two.", tool_calls=(ToolCall("sum", '{"a": 1}', "c"),)),
-        Message("tool", "2", tool_call_id="c"),
+        Message("assistant", "", tool_calls=(ToolCall("sum", '{"a": 1}', "c"),)),
+        Message("tool", "2", "sum", tool_call_id="c"),
+        Message("assistant", "Two."),
     )
+
+
+def test_odd_ids_of_calls_stop_nothing() -> None:
+    """An id that is no text is left out, and the record is read."""
+    invocation = {"toolCallId": 5, "toolName": "sum", "args": {"a": 1}, "result": 2}
+    found = messages({"role": "assistant", "content": "Two.", "toolInvocations": [invocation]})
+    assert found[0].tool_calls == (ToolCall("sum", '{"a": 1}', None),)
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])

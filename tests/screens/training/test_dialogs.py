@@ -214,7 +214,7 @@ class TestLooking:
             assert ("recall" in shown.split("y copies")[0]) == recall
             await press(pilot, "y")
             head, first = pilot.app.clipboard.splitlines()[:2]
-            assert head.startswith("\tAUROC\tAUROC low\tAUROC high\tsame place")
+            assert head.startswith("\tAUROC\tAUROC low\tAUROC high\tsame step")
             assert first.startswith("base\t0.746")
             await press(pilot, "a")
             assert "33 conversations, all conversations:" in " ".join(text(pilot).split())
