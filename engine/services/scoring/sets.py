@@ -52,7 +52,10 @@ def name_of(one: ScoreSet | ScoreConfig) -> str:
     return " · ".join(one_line(part, 40) for part in parts)
 
 
-_MORE = f"{LEAST_FOR_PROBE} conversations or more: from there on a probe learns from your own"
+_MORE = (
+    f"{LEAST_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
+    " learns from your own"
+)
 
 
 @dataclass(frozen=True, slots=True)
