@@ -163,12 +163,12 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
         return next((found for key, found in _UNTYPED.items() if key in part), "unknown")
     if kind == "tool_call":
         return "call" if calls_in_text(_text(part) or "") else "unknown"
-    if kind in _CALLS or kind == "tool-invocation" or ("toolCallId" in part and "output" in part):
-        return "answer" if kind in _ANSWERS else "call"
-    if kind.startswith("tool-") and "toolCallId" in part and kind not in _ANSWERS:
-        return "call"
     if kind in _ANSWERS or kind.endswith("tool_result"):
         return "answer"
+    if kind in _CALLS or kind == "tool-invocation":
+        return "call"
+    if "toolCallId" in part and (kind.startswith("tool-") or "output" in part):
+        return "call"
     if kind in _REASONING:
         return "reasoning"
     if kind in _MEDIA:
@@ -256,13 +256,9 @@ def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
 
 
 def _inner(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the object that holds the content of a part: that under its only key in Bedrock and Gemini."""
-    for key in ("toolInvocation", *_UNTYPED):
-        if (part.get("type") is None or key == "toolInvocation") and isinstance(
-            part.get(key), dict
-        ):
-            return dict(part[key])
-    return part
+    """Returns the object that holds the content of a part, such as that under its only key in Bedrock and Gemini."""
+    keys = tuple(_UNTYPED) if part.get("type") is None else ("toolInvocation",)
+    return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
 
 
 def _text(part: Mapping[str, Any]) -> str | None:
@@ -273,7 +269,9 @@ def _text(part: Mapping[str, Any]) -> str | None:
 
 
 def _reasoning(part: Mapping[str, Any]) -> str:
-    found = _first(part, ("thinking", "reasoning", "reasoningText", "text", "summary", "data"))
+    found = _first(
+        part, ("thinking", "reasoning", "reasoningText", "text", "value", "summary", "data")
+    )
     if isinstance(found, dict):
         found = _text(found)
     if isinstance(found, list):

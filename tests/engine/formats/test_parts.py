@@ -163,6 +163,13 @@ def test_thoughts_of_gemini_are_reasoning() -> None:
     )
 
 
+@pytest.mark.parametrize("key", ["reasoning", "text", "value"])
+def test_the_text_of_a_reasoning_part_is_read_without_its_json(key: str) -> None:
+    """A part of type reasoning leaves its text, under whichever of the usual names."""
+    parts = [{"type": "reasoning", key: "I look it up."}, {"type": "text", "text": "42"}]
+    assert messages({"role": "assistant", "content": parts})[0].reasoning == "I look it up."
+
+
 def test_the_sender_beside_a_role_is_kept() -> None:
     """`from` is the role only where there is no `role`; else it is kept with what else the log says."""
     (message,) = messages({"role": "user", "content": "Hello", "from": "ann@example.org"})
