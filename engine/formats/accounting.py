@@ -15,32 +15,28 @@ from engine.records.imports import Account, Place
 _STRUCTURE = frozenset(("role", "speaker", "type", "object"))
 """Keys whose texts say what a value is; they are read and not kept as text."""
 
-_OPAQUE = frozenset(
-    (
-        "signature",
-        "thoughtSignature",
-        "thought_signature",
-        "encrypted_content",
-        "bytes",
-        "file_data",
-    )
-)
-"""Keys whose texts no person reads: signatures and the bytes of files."""
-
 _UNREADABLE = (
+    ".signature",
+    ".thoughtSignature",
+    ".thought_signature",
+    ".encrypted_content",
+    ".bytes",
+    ".file_data",
     "source.data",
     "inlineData.data",
     "inline_data.data",
     "input_audio.data",
     "parts[].state",
 )
-"""Ends of paths to the bytes of images and sounds, and to the state of a part of the Vercel AI SDK."""
+"""Ends of paths to what no person reads: signatures, bytes of files, and the state of a part of the Vercel AI SDK."""
 
 _PART_LISTS = frozenset(("content", "parts"))
 
 
 def account(record: Any, conversation: Conversation, left_out: frozenset[str]) -> Account:
-    """Returns where the texts of a record went, in characters of its JSON strings; keys and numbers are not counted.
+    """Returns where the texts of a record went, in characters of its JSON strings.
+
+    Not counted are keys, numbers, and what says only what a value is (`_STRUCTURE`).
 
     Args:
         conversation: What was read from the record.
@@ -58,7 +54,7 @@ def account(record: Any, conversation: Conversation, left_out: frozenset[str]) -
             if place is not None and key not in _STRUCTURE:
                 chars[place] = chars.get(place, 0) + len(value)
             elif value and key not in _STRUCTURE:
-                _count_parts(value, f"{path}.{key}", key, kept, found)
+                _count_divided(value, f"{path}.{key}", kept, found)
         elif isinstance(value, dict):
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
@@ -78,9 +74,9 @@ def account(record: Any, conversation: Conversation, left_out: frozenset[str]) -
     return found
 
 
-def _count_parts(text: str, path: str, key: str, kept: _Kept, found: Account) -> None:
-    """Counts a text that is no text of the conversation as a whole."""
-    if key in _OPAQUE or text.startswith("data:") or path.endswith(_UNREADABLE):
+def _count_divided(text: str, path: str, kept: _Kept, found: Account) -> None:
+    """Counts a text that the conversation does not have as a whole: its pieces may have gone to several places."""
+    if text.startswith("data:") or path.endswith(_UNREADABLE):
         found.add("left out", len(text))
         return
     cut = text.rfind(RENDERED_CALLS)
@@ -128,7 +124,7 @@ class _Kept:
             self.exact.setdefault(text, place)
 
     def shares(self, text: str) -> Iterator[tuple[Place, int]]:
-        """Yields where the parts of a text are that is no text of the conversation as a whole."""
+        """Yields where the pieces of a text went, and how many characters of it."""
         stripped = text.strip()
         if not stripped:
             return
@@ -153,6 +149,7 @@ class _Kept:
 
 
 def _is_unknown(part: Any) -> bool:
+    """Whether an entry of a list of parts is of an unknown kind; messages and JSON answers stand in such lists too."""
     return (
         isinstance(part, dict)
         and not part.keys() & {"role", "json"}

@@ -41,16 +41,12 @@ def frames(source: Source, framing: Framing, reader: Reader | None = None) -> It
     Args:
         reader: Reader of the format, if known; after a broken record it recognises where the next one begins.
     """
-    found: Iterator[Frame]
-    if framing == "lines":
-        found = lines(source)
-    elif reader is None:
-        found = iter(Values(source, framing == "list", recognised))
-    else:
-        known = reader
-        found = iter(
-            Values(source, framing == "list", lambda value: known.recognise(value) is not None)
-        )
+
+    def is_record(value: Any) -> bool:
+        return recognised(value) if reader is None else reader.recognise(value) is not None
+
+    in_list = framing == "list"
+    found = lines(source) if framing == "lines" else iter(Values(source, in_list, is_record))
     return grouped(found) if reader is not None and reader.one_message else found
 
 
