@@ -25,14 +25,24 @@ KEPT_OF_OVERSIZED = 1 << 20
 Framing = Literal["lines", "list", "values"]
 
 
+class Outer(NamedTuple):
+    """The object from which a record was split, without the list of records; `first` is whether the record is the first
+    of that object."""
+
+    value: Any
+    first: bool
+
+
 class Frame(NamedTuple):
     """One record: its number (line or value, from 1; None if it is the whole input), its bytes, and its value or why it
-    cannot be read."""
+    cannot be read. A record that was split from another has its outer object, and its key there as its name."""
 
     line: int | None
     raw: bytes
     value: Any
     reason: str | None = None
+    outer: Outer | None = None
+    name: str | None = None
 
 
 def _finite(digits: str) -> float | None:
