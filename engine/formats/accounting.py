@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.formats.json_values import as_json
+from engine.formats.framing import Outer
+from engine.formats.json_values import as_json, kind_of
 from engine.formats.normalise import RENDERED_CALLS
-from engine.formats.parts import calls_in_text, part_kind
+from engine.formats.parts import part_kind
+from engine.formats.paths import decoded
+from engine.formats.reader import Draft
 from engine.records.imports import Account, Place
 
 _STRUCTURE = frozenset(("role", "speaker", "type", "object"))
@@ -33,18 +36,28 @@ _UNREADABLE = (
 _PART_LISTS = frozenset(("content", "parts"))
 
 
-def account(record: Any, conversation: Conversation, left_out: frozenset[str]) -> Account:
+def account(
+    record: Any,
+    conversation: Conversation,
+    draft: Draft,
+    left_out: frozenset[str] = frozenset(),
+    outer: Outer | None = None,
+) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
 
     Not counted are keys, numbers, and what says only what a value is (`_STRUCTURE`).
 
     Args:
-        conversation: What was read from the record.
+        conversation: What was read from the record, after the leak guard.
+        draft: What the reader said of it.
         left_out: Keys of the format whose values stay in the original record only.
+        outer: The object from which the record was split; its texts are counted with its first record, and what the
+            conversation does not have of them is left out.
     """
     found = Account()
     kept = _Kept(conversation)
     exact = kept.exact
+    apart = draft.left_out
     chars = found.chars
 
     def walk(value: Any, path: str, key: str) -> None:
@@ -54,24 +67,44 @@ def account(record: Any, conversation: Conversation, left_out: frozenset[str]) -
             if place is not None and key not in _STRUCTURE:
                 chars[place] = chars.get(place, 0) + len(value)
             elif value and key not in _STRUCTURE:
-                _count_divided(value, f"{path}.{key}", kept, found)
+                inner = decoded(value)
+                if inner is not value and inner:
+                    walk(inner, path, key)
+                else:
+                    _count_divided(value, f"{path}.{key}", kept, found)
         elif isinstance(value, dict):
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
-                if name in left_out:
+                if name in left_out or (apart and (id(value), name) in apart):
                     found.add("left out", sum(map(len, _leaves(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
                 elif isinstance(entry, str | dict | list):
                     walk(entry, inner, name)
         elif isinstance(value, list):
-            for entry in value:
+            for position, entry in enumerate(value):
+                if apart and (id(value), position) in apart:
+                    found.add("left out", sum(map(len, _leaves(entry))))
+                    continue
                 if key in _PART_LISTS and _is_unknown(entry):
-                    found.see(str(entry.get("type")), as_json(entry))
+                    found.see(_kind(entry), as_json(entry))
                 walk(entry, path, f"{key}[]")
 
     walk(record, "", "")
+    for item in draft.unknown:
+        found.see(_kind(item), as_json(item))
+    if outer is not None and outer.first:
+        for text in _leaves(outer.value):
+            found.add(exact.get(text, "left out"), len(text))
     return found
+
+
+def _kind(item: Any) -> str:
+    """What an item of an unknown kind calls itself; else its keys."""
+    if not isinstance(item, dict):
+        return kind_of(item)
+    named = item.get("type")
+    return named if isinstance(named, str) else f"with {', '.join(list(item)[:3])}"
 
 
 def _count_divided(text: str, path: str, kept: _Kept, found: Account) -> None:
@@ -83,10 +116,6 @@ def _count_divided(text: str, path: str, kept: _Kept, found: Account) -> None:
     if cut >= 0 and text[:cut].removesuffix("\n") in kept.exact:
         found.add("calls", len(text) - cut)
         text = text[:cut]
-    written = calls_in_text(text) if text[:1] in ("{", "[") else []
-    if written and all(call.arguments in kept.exact for call in written):
-        found.add("calls", len(text))
-        return
     for place, count in kept.shares(text):
         if place == "nowhere":
             found.lose(path.removeprefix("."), text, count)

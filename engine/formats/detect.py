@@ -11,15 +11,14 @@ from engine.errors import FormatError
 from engine.formats.framing import Frame, Framing, Values, lines
 from engine.formats.json_values import kind_of
 from engine.formats.normalise import looks_like_message
-from engine.formats.readers import READERS, Reader, recognised
-from engine.formats.rows import grouped
+from engine.formats.reader import Reader
+from engine.formats.readers import reader_named, recognised
+from engine.formats.recognising import choose_reader
 from engine.formats.source import Source
 from engine.records.imports import Detection
 
 RECORDS_LOOKED_AT = 20
 BYTES_LOOKED_AT = 1 << 20
-
-FORMATS: tuple[str, ...] = tuple(reader.name for reader in READERS)
 
 _OPENING = (b"{", b"[")
 _OTHER_KINDS = {
@@ -35,11 +34,14 @@ _OTHER_KINDS = {
 }
 
 
-def frames(source: Source, framing: Framing, reader: Reader | None = None) -> Iterator[Frame]:
-    """Yields the records of a source from its beginning.
+def frames(
+    source: Source, framing: Framing, reader: Reader | None = None, all_branches: bool = False
+) -> Iterator[Frame]:
+    """Yields the records of a source from its beginning, as the reader arranges them.
 
     Args:
         reader: Reader of the format, if known; after a broken record it recognises where the next one begins.
+        all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
     """
 
     def is_record(value: Any) -> bool:
@@ -47,7 +49,9 @@ def frames(source: Source, framing: Framing, reader: Reader | None = None) -> It
 
     in_list = framing == "list"
     found = lines(source) if framing == "lines" else iter(Values(source, in_list, is_record))
-    return grouped(found) if reader is not None and reader.one_message else found
+    return (
+        found if reader is None or reader.arrange is None else reader.arrange(found, all_branches)
+    )
 
 
 def examine(
@@ -74,9 +78,18 @@ def examine(
     if framing == "list" and values and _one_conversation(values[0], wanted):
         framing, values = "values", [values]
     if wanted is not None:
-        reader = next(reader for reader in READERS if reader.name == wanted)
-        return reader, framing, Detection(wanted, "the format was chosen with --format")
-    reader, why = _best(values, sample, head, label)
+        return (
+            reader_named(wanted),
+            framing,
+            Detection(wanted, "the format was chosen with --format"),
+        )
+    chosen = choose_reader(values, len(sample))
+    if chosen is None:
+        raise FormatError(
+            f"{label} holds no conversations in a known format: {_seen(values, sample, head)}.",
+            "Say where its messages are with `workbench import --map`, or name its format with --format.",
+        )
+    reader, why = chosen
     return reader, framing, Detection(reader.name, why)
 
 
@@ -147,28 +160,6 @@ def _one_conversation(first: Any, wanted: str | None) -> bool:
     if wanted is None:
         return looks_like_message(first) and not recognised(first)
     return wanted == "messages" and isinstance(first, dict)
-
-
-def _best(values: list[Any], sample: list[Frame], head: bytes, label: str) -> tuple[Reader, str]:
-    """Returns the reader that recognises most of the values (of equal ones the first), and the reason in words.
-
-    Raises:
-        FormatError: No reader recognises any.
-    """
-    best: tuple[int, Reader, str] | None = None
-    for reader in READERS:
-        seen = [why for value in values if (why := reader.recognise(value)) is not None]
-        if seen and (best is None or len(seen) > best[0]):
-            best = (len(seen), reader, seen[0])
-    if best is None:
-        raise FormatError(
-            f"{label} holds no conversations in a known format: {_seen(values, sample, head)}.",
-            f"Choose the format with --format: {', '.join(FORMATS)}.",
-        )
-    count, reader, why = best
-    if count < len(sample):
-        why += f" (seen in {count} of the first {len(sample)})"
-    return reader, why
 
 
 def _seen(values: list[Any], sample: list[Frame], head: bytes) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from engine.errors import FormatError
-from engine.formats.detect import FORMATS, examine, frames
+from engine.formats.detect import examine, frames
 from engine.formats.framing import KEPT_OF_OVERSIZED, Frame, Framing
-from engine.formats.readers import Reader
+from engine.formats.reader import Reader
+from engine.formats.readers import reader_named
 from engine.formats.single import parse
 from engine.formats.source import Source
 from engine.records.imports import Detection, Input, Parsed, Rejected
@@ -36,15 +37,15 @@ def open_inputs(
     are named after their file with its path inside the folder, because several folders may have a `1.json`.
 
     Args:
-        format: One of `FORMATS`; None to detect it for each input.
+        format: Name of a format; None to detect it for each input.
         stdin: Stream to read for `-`; None: the standard input of the process.
 
     Raises:
         FormatError: At the call: a path or format does not exist, a folder has no conversations, or a named file cannot
             be opened or fits no format.
     """
-    if format is not None and format not in FORMATS:
-        raise FormatError(f"There is no format {format!r}.", f"Choose one of {', '.join(FORMATS)}.")
+    if format is not None:
+        reader_named(format)
     plan: list[_Conversations | _Member] = []
     for given in paths:
         path = os.fspath(given)
@@ -194,7 +195,7 @@ class _Conversations:
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
         fallback = self._name if frame.line is None else f"{self._name}-{frame.line}"
-        found = parse(self._reader, frame.value, frame.raw, frame.line, fallback)
+        found = parse(self._reader, frame, fallback)
         if isinstance(found, Rejected):
             return found
         free = ids.free(found.conversation.external_id)

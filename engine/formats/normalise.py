@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from engine.conversation import Conversation, Message, Role
+from engine.conversation import Message, Role
 from engine.formats.json_values import BadRecord, as_json, kind_of
 from engine.formats.parts import MessageParts, calls_in_text, optional_text, read_call
 
@@ -46,22 +45,9 @@ _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
+_Item = TypeVar("_Item")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
-_TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
-
-
-@dataclass(slots=True)
-class Draft:
-    """A conversation as its reader returns it, before the leak guard.
-
-    Attributes:
-        fields: The other fields of the record; the leak guard divides them into meta and truth.
-        truth_fields: Names in `fields` that are truth in this format, even if not in others.
-    """
-
-    conversation: Conversation
-    fields: dict[str, Any] = field(default_factory=dict)
-    truth_fields: frozenset[str] = frozenset()
+TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
 
 
 def looks_like_message(value: Any) -> bool:
@@ -84,19 +70,21 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
         raise BadRecord(f"the messages are {kind_of(items)}, not a list")
     if not items:
         raise BadRecord("no messages")
+    first = items[0] if isinstance(items[0], dict) else {}
+    if key := next((key for key in TIMES if key in first), None):
+        times = [item.get(key) if isinstance(item, dict) else None for item in items]
+        items = in_time_order(items, times)
     messages: list[Message] = []
-    for number, item in enumerate(in_time_order(items), 1):
+    for number, item in enumerate(items, 1):
         messages.extend(messages_of(item, number, rendered_calls))
     return tuple(messages)
 
 
-def in_time_order(items: list[Any]) -> list[Any]:
-    """Returns the messages in reverse if each has a time and these only fall, as some interfaces list the newest first;
+def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
+    """Returns the items in reverse if each has a time and these only fall, as some interfaces list the newest first;
     else as they are. Times are numbers, or dates and times of ISO 8601."""
-    key = next((key for key in _TIMES if isinstance(items[0], dict) and key in items[0]), None)
-    if key is None or len(items) < 2:
+    if len(items) < 2 or times[0] is None:
         return items
-    times: list[Any] = [item.get(key) if isinstance(item, dict) else None for item in items]
     same_type = len(set(map(type, times))) == 1
     comparable = isinstance(times[0], int | float) or all(
         isinstance(time, str) and _ISO.match(time) for time in times
@@ -106,12 +94,23 @@ def in_time_order(items: list[Any]) -> list[Any]:
     return items
 
 
-def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Message]:
+def role_named(word: str) -> Role | None:
+    """The role that a word of a log stands for, in any case of letters; None if it is no known word."""
+    return ROLE_NAMES.get(word) or ROLE_NAMES.get(word.lower())
+
+
+def messages_of(
+    item: Any,
+    number: int,
+    rendered_calls: bool = False,
+    facts: Mapping[str, Any] | None = None,
+) -> list[Message]:
     """Reads one message of a file, which is several here if the answers of tools are among its parts.
 
     Args:
         number: Number of the message, from 1, for the reason of a BadRecord.
         rendered_calls: Whether the content may end with a copy of the tool calls as text, which is removed.
+        facts: What else the log says of the message; None: the keys of the item that are not read.
 
     Raises:
         BadRecord: It is not a message.
@@ -120,16 +119,17 @@ def messages_of(item: Any, number: int, rendered_calls: bool = False) -> list[Me
         raise BadRecord(f"message {number} is {kind_of(item)}, not an object")
     role_key = "role" if "role" in item else "from"
     spoken_by = item.get(role_key)
-    role = ROLE_NAMES.get(spoken_by) if isinstance(spoken_by, str) else None
+    role = role_named(spoken_by) if isinstance(spoken_by, str) else None
     if role is None:
         raise BadRecord(_bad_role(spoken_by, number))
     content = item["content"] if "content" in item else item.get("value")
-    if len(item) == 2 and isinstance(content, str) and spoken_by != "function_call":
+    if len(item) == 2 and isinstance(content, str) and spoken_by != "function_call" and not facts:
         return [Message(role, content)]
     call_id = optional_text(item, "tool_call_id", number)
     parts = MessageParts(role, number, optional_text(item, "name", number), call_id)
-    rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
-    parts.facts = as_json(rest) if rest else None
+    if facts is None:
+        facts = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
+    parts.facts = as_json(facts) if facts else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := _written(item.get(key)))]
     if spoken_by == "function_call" and isinstance(content, str):
         parts.calls += calls_in_text(content)
@@ -202,14 +202,20 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
 
 
 def created_at(record: Mapping[str, Any]) -> str | None:
-    """Returns when the conversation began, None if unknown: a text unchanged, seconds or milliseconds since 1970 as ISO
-    8601 in UTC."""
+    """Returns when the conversation began, by the usual names of the field; None if unknown."""
     for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
-        value = record.get(key)
-        if isinstance(value, str) and value and len(value) <= 64:
-            return value
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            seconds = value / 1000 if 1e11 < value < 1e14 else value
-            if 1e8 < seconds < 1e11:
-                return datetime.fromtimestamp(seconds, UTC).isoformat()
+        if found := as_time(record.get(key)):
+            return found
+    return None
+
+
+def as_time(value: Any) -> str | None:
+    """A text unchanged; seconds, milliseconds, microseconds or nanoseconds since 1970 as ISO 8601 in UTC; None if the
+    value is no time."""
+    if isinstance(value, str) and value and len(value) <= 64:
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        for unit in (1, 1e3, 1e6, 1e9):
+            if 1e8 < value / unit < 1e11:
+                return datetime.fromtimestamp(value / unit, UTC).isoformat()
     return None

@@ -1,224 +1,92 @@
-"""The readers, one for each format: how its records are recognised, and where they have messages, ids and truth."""
+"""All readers: mapping files of the person, of installed packages and of the program, and the readers in code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.errors import FormatError
+from engine.folders import config_dir
 from engine.formats import recllmsim, rows, sgd, sharded_logs
-from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.normalise import (
-    Draft,
-    created_at,
-    looks_like_message,
-    looks_like_messages,
-    read_messages,
-    record_id,
+from engine.formats.chat_logs import CHAT_LOGS
+from engine.formats.mapped import reader_of
+from engine.formats.mapping import load_mapping
+from engine.formats.reader import Reader
+
+PLUGINS = "conversation_workbench.formats"
+"""Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
+
+_MAPPINGS = Path(__file__).parent / "mappings"
+
+_CODED: tuple[Reader, ...] = (
+    Reader("sharded_logs", sharded_logs.recognise, sharded_logs.read, conditions=2),
+    Reader("recllmsim", recllmsim.recognise, recllmsim.read, conditions=2),
+    Reader("sgd", sgd.recognise, sgd.read, frozenset(("actions", "slots", "state")), conditions=2),
+    Reader("rows", rows.recognise, rows.read, arrange=rows.arrange, conditions=2),
+    *CHAT_LOGS,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """The reader of one format.
+def mapping_folder() -> Path:
+    """Folder of the person's own mapping files."""
+    return config_dir() / "formats"
 
-    Attributes:
-        recognise: Returns in words why a record looks like this format; None if it does not.
-        read: Returns the draft of a record; the second argument is the id for a record without one. Raises BadRecord.
-        left_out: Keys whose values are left in the original record on purpose.
-        one_message: Whether a record is one message, and those of a conversation are to be grouped.
+
+@cache
+def built_in() -> tuple[Reader, ...]:
+    """The readers of the program; those that ask for more come first."""
+    mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
+    return tuple(sorted((*mapped, *_CODED), key=lambda reader: -reader.conditions))
+
+
+def all_readers() -> tuple[Reader, ...]:
+    """The readers in the order of preference: the person's own, those of packages, those of the program.
+
+    Raises:
+        FormatError: A mapping file or an entry point cannot be used.
     """
-
-    name: str
-    recognise: Callable[[Any], str | None]
-    read: Callable[[Any, str], Draft]
-    left_out: frozenset[str] = frozenset()
-    one_message: bool = False
+    files = sorted(mapping_folder().glob("*.toml"))
+    own = _own(tuple((file, file.stat().st_mtime_ns) for file in files))
+    return (*own, *_from_packages(), *built_in())
 
 
-def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in used}
+def reader_named(name: str) -> Reader:
+    """Returns the reader of a format.
 
-
-def _recognise_uniform(record: Any) -> str | None:
-    if not isinstance(record, dict) or not looks_like_messages(record.get("messages")):
-        return None
-    if isinstance(record.get("truth"), dict):
-        return "the records have `messages` with role and content, and `truth`"
-    if isinstance(record.get("dataset"), str) and isinstance(record.get("id"), str):
-        return "the records have `id`, `dataset` and `messages` with role and content"
-    return None
-
-
-def _read_uniform(record: Any, fallback_id: str) -> Draft:
-    record = as_object(record)
-    truth = record.get("truth")
-    if truth is not None and not isinstance(truth, dict):
-        raise BadRecord(f"`truth` is {kind_of(truth)}, not an object")
-    conversation = Conversation(
-        record_id(record, ("id",), fallback_id),
-        read_messages(record.get("messages"), rendered_calls=True),
-        {},
-        truth,
-        created_at(record),
-    )
-    return Draft(conversation, _rest(record, "id", "messages", "truth"))
-
-
-_OPENAI_IDS = ("id", "conversation_id", "custom_id")
-
-
-def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Returns the part of an OpenAI record that holds `messages`, with its name before it."""
-    for name in ("body", "request", "params"):
-        part = record.get(name)
-        if isinstance(part, dict) and "messages" in part:
-            return name, part
-    return "", record
-
-
-def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Returns the answer of a logged call and the other fields of its response; None if there is no answer.
-
-    An answer is the first choice of OpenAI, the `message` of Ollama, or the whole response of Anthropic.
+    Raises:
+        FormatError: There is none.
     """
-    response = record.get("response")
-    outer = response if isinstance(response, dict) else {}
-    body = outer.get("body")
-    if isinstance(body, dict):
-        outer = _rest(outer, "body")
-    else:
-        body, outer = (outer, {}) if outer else (record, {})
-    choices = body.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        message = choices[0].get("message")
-        about = _rest(choices[0], "message", "index", "logprobs")
-        rest = about if body is record else {**_rest(body, "choices"), **about}
-    elif body is not record and looks_like_message(body):
-        message = {"role": body["role"], "content": body.get("content")}
-        rest = _rest(body, "role", "content")
-    else:
-        message, rest = body.get("message"), {} if body is record else _rest(body, "message")
-    if not isinstance(message, dict) or not looks_like_message(message):
-        return None, {}
-    return message, {**outer, **rest}
-
-
-def _recognise_openai(record: Any) -> str | None:
-    if not isinstance(record, dict):
-        return None
-    name, request = _request(record)
-    if looks_like_messages(request.get("messages")):
-        where = f"`{name}` with `messages`" if name else "`messages`"
-        return f"the records have {where} with role and content"
-    if "messages" not in request and _answer(record)[0] is not None:
-        return "the records have the response of a model"
-    return None
-
-
-def _read_openai(record: Any, fallback_id: str) -> Draft:
-    record = as_object(record)
-    name, request = _request(record)
-    answer, rest = _answer(record)
-    items = request.get("messages", [])
-    if isinstance(items, list):
-        items = [*_instructions(request, items), *items, *([answer] if answer else [])]
-    messages = read_messages(items)
-    used = next((key for key in _OPENAI_IDS if record.get(key) not in (None, "")), "")
-    fields = _rest(record, used, "messages", "choices", "message", "response", name)
-    if name:
-        fields |= _rest(request, "messages")
-    if messages[0].role == "system":
-        fields.pop("system", None)
-    found = record_id(record, _OPENAI_IDS, fallback_id)
-    return Draft(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
-
-
-def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
-    """The system message of a request that has it beside its messages, as Anthropic's."""
-    system = request.get("system")
-    first = items[0] if items else None
-    if not system or (isinstance(first, dict) and first.get("role") == "system"):
-        return []
-    return [{"role": "system", "content": system}] if isinstance(system, str | list) else []
-
-
-def _turns(record: Mapping[str, Any]) -> tuple[str, Any]:
-    name = "conversations" if "conversations" in record else "conversation"
-    return name, record.get(name)
-
-
-def _recognise_sharegpt(record: Any) -> str | None:
-    if not isinstance(record, dict):
-        return None
-    name, turns = _turns(record)
-    if not looks_like_messages(turns):
-        return None
-    keys = "from and value" if "from" in turns[0] else "role and content"
-    return f"the records have `{name}` with {keys}"
-
-
-_SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
-
-
-def _read_sharegpt(record: Any, fallback_id: str) -> Draft:
-    record = as_object(record)
-    name, turns = _turns(record)
-    messages = read_messages(turns if turns is not None else [])
-    system = record.get("system")
-    used = [*_SHAREGPT_IDS, name]
-    if isinstance(system, str):
-        used.append("system")
-        if system:
-            messages = (Message("system", system), *messages)
-    found = record_id(record, _SHAREGPT_IDS, fallback_id)
-    conversation = Conversation(found, messages, {}, None, created_at(record))
-    return Draft(conversation, _rest(record, *used))
-
-
-def _recognise_tau_bench(record: Any) -> str | None:
-    if isinstance(record, dict) and "task_id" in record and looks_like_messages(record.get("traj")):
-        return "the records have `task_id` and `traj` with role and content"
-    return None
-
-
-def _read_tau_bench(record: Any, fallback_id: str) -> Draft:
-    record = as_object(record)
-    found = record_id(record, ("task_id",), fallback_id)
-    if found != fallback_id and "trial" in record:
-        found += "/" + record_id(record, ("trial",), "")
-    conversation = Conversation(
-        found, read_messages(record.get("traj", [])), created_at=created_at(record)
-    )
-    return Draft(conversation, _rest(record, "traj"), frozenset({"info"}))
-
-
-def _recognise_messages(record: Any) -> str | None:
-    if not looks_like_messages(record):
-        return None
-    keys = "role and content" if "role" in record[0] else "from and value"
-    return f"the records are bare lists of messages with {keys}"
-
-
-def _read_messages(record: Any, fallback_id: str) -> Draft:
-    return Draft(Conversation(fallback_id, read_messages(record)))
-
-
-READERS: tuple[Reader, ...] = (
-    Reader("uniform", _recognise_uniform, _read_uniform),
-    Reader("openai", _recognise_openai, _read_openai),
-    Reader("sharegpt", _recognise_sharegpt, _read_sharegpt),
-    Reader("tau_bench", _recognise_tau_bench, _read_tau_bench),
-    Reader("sharded_logs", sharded_logs.recognise, sharded_logs.read),
-    Reader("recllmsim", recllmsim.recognise, recllmsim.read),
-    Reader("sgd", sgd.recognise, sgd.read, frozenset(("actions", "slots", "state"))),
-    Reader("rows", rows.recognise, rows.read, one_message=True),
-    Reader("messages", _recognise_messages, _read_messages),
-)
-"""All readers in the order of detection: those that require more keys come first."""
+    known = all_readers()
+    for reader in known:
+        if reader.name == name:
+            return reader
+    names = ", ".join(reader.name for reader in known)
+    raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 
 def recognised(record: Any) -> bool:
     """Whether a value is a record of any format."""
-    return any(reader.recognise(record) for reader in READERS)
+    return any(reader.recognise(record) for reader in all_readers())
+
+
+@lru_cache(maxsize=1)
+def _own(files: tuple[tuple[Path, int], ...]) -> tuple[Reader, ...]:
+    """The readers of the person's mapping files, read again when one was changed."""
+    return tuple(reader_of(load_mapping(file)) for file, _ in files)
+
+
+@cache
+def _from_packages() -> tuple[Reader, ...]:
+    readers: list[Reader] = []
+    for point in metadata.entry_points(group=PLUGINS):
+        try:
+            found = point.load()
+        except Exception as error:  # noqa: BLE001 -- anything may go wrong in another package
+            raise FormatError(
+                f"The format {point.name} of an installed package cannot be loaded: {error}.",
+                "Update or remove the package.",
+            ) from None
+        readers.append(found if isinstance(found, Reader) else reader_of(load_mapping(Path(found))))
+    return tuple(readers)

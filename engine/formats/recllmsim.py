@@ -14,12 +14,12 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.json_values import as_object
 from engine.formats.normalise import (
-    Draft,
     created_at,
     looks_like_messages,
     read_messages,
     record_id,
 )
+from engine.formats.reader import Draft
 
 TASKS = {
     "旅行规划": "travel planning",
@@ -55,7 +55,7 @@ def recognise(record: Any) -> str | None:
     return None if known is None else f"the records have `history`, `task_context` and `{known}`"
 
 
-def read(record: Any, fallback_id: str) -> Draft:
+def read(record: Any, fallback_id: str, _: Any) -> Draft:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:

@@ -8,7 +8,8 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.framing import Frame
 from engine.formats.json_values import as_object
-from engine.formats.normalise import Draft, created_at, looks_like_message, read_messages, record_id
+from engine.formats.normalise import created_at, looks_like_message, read_messages, record_id
+from engine.formats.reader import Draft
 
 CONVERSATION_IDS = (
     "conversation_id",
@@ -46,7 +47,7 @@ def recognise(record: Any) -> str | None:
     return key and f"each record is one message, and `{key}` names its conversation"
 
 
-def grouped(frames: Iterable[Frame]) -> Iterator[Frame]:
+def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields a frame for each conversation, in the order of their first rows; frames that are no rows come first.
 
     All rows are in memory at once, since those of one conversation may lie anywhere.
@@ -65,7 +66,7 @@ def grouped(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield Frame(group[0].line, raw, value)
 
 
-def read(record: Any, fallback_id: str) -> Draft:
+def read(record: Any, fallback_id: str, _: Any) -> Draft:
     """Returns the conversation of a group of rows as a draft.
 
     Raises:

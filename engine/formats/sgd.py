@@ -13,7 +13,8 @@ from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.normalise import Draft, messages_of, record_id
+from engine.formats.normalise import messages_of, record_id
+from engine.formats.reader import Draft
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
 _VERSION = re.compile(r"_\d+$")
@@ -30,7 +31,7 @@ def recognise(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str) -> Draft:
+def read(record: Any, fallback_id: str, _: Any) -> Draft:
     """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:

@@ -11,12 +11,12 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.normalise import (
-    Draft,
     created_at,
     looks_like_messages,
     read_messages,
     record_id,
 )
+from engine.formats.reader import Draft
 
 _META = ("user_model", "system_model", "dataset_fn", "git_version")
 NOTE = "log"
@@ -31,7 +31,7 @@ def recognise(record: Any) -> str | None:
     return "the records have `conv_type` and `trace` with role and content"
 
 
-def read(record: Any, fallback_id: str) -> Draft:
+def read(record: Any, fallback_id: str, _: Any) -> Draft:
     """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:

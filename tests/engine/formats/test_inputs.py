@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import FormatError
-from engine.formats import FORMATS, Detection, Parsed, Rejected, open_inputs, single
+from engine.formats import Detection, Parsed, Rejected, open_inputs, single
+from engine.formats.readers import built_in
 from tests.engine.formats.reading import opened, parsed, read
 
 ROW = b'{"messages": [{"role": "user", "content": "hi"}]}\n'
@@ -82,7 +83,7 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
     assert ".jsonl" in empty.value.hint
     with pytest.raises(FormatError, match="no format 'yaml'") as unknown:
         open_inputs([tmp_path], format="yaml")
-    assert all(name in unknown.value.hint for name in FORMATS)
+    assert all(reader.name in unknown.value.hint for reader in built_in())
 
 
 @pytest.mark.parametrize(

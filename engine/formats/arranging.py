@@ -1,0 +1,182 @@
+"""Arranges records by a mapping: one that is several conversations is split, several that are one are grouped, and of a
+tree of messages one branch is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.formats.framing import Frame, Outer
+from engine.formats.json_values import as_json
+from engine.formats.mapping import Group, Mapping, Tree
+from engine.formats.paths import Path, as_word, without
+
+BRANCH = "branch"
+"""Key under which a record has the nodes of its branch."""
+
+OTHER_BRANCHES = "other branches"
+"""Key of the outer object for nodes that no conversation has."""
+
+RECORDS = "records"
+"""Key under which a group has its records."""
+
+
+def arranged(
+    mapping: Mapping, frames: Iterable[Frame], all_branches: bool = False
+) -> Iterator[Frame]:
+    """Yields a frame for each conversation; of a tree that is the current branch, or each."""
+    if mapping.split is not None:
+        frames = split(mapping.split, frames)
+    if mapping.group is not None:
+        frames = grouped(mapping.group, frames)
+    if mapping.tree is not None:
+        for frame in frames:
+            yield from branches(mapping.tree, frame, all_branches)
+        return
+    yield from frames
+
+
+def split(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields a frame for each value that the path finds in a record; a record without any is yielded with a reason."""
+    for frame in frames:
+        found = [] if frame.reason else path.find(frame.value)
+        if not found and frame.reason is None:
+            frame = frame._replace(reason=f"there is nothing at `{path.text}`")
+        if not found:
+            yield frame
+            continue
+        rest = without(frame.value, [one.trail or () for one in found])
+        for number, one in enumerate(found, 1):
+            key = one.trail[-1] if one.trail else None
+            yield Frame(
+                frame.line or number,
+                as_json(one.value).encode(),
+                one.value,
+                outer=Outer(rest, number == 1),
+                name=key if isinstance(key, str) else None,
+            )
+
+
+def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields a frame for each group of records, in the order of their first records; those that cannot be read come
+    first.
+
+    All records are in memory at once, since those of one conversation may lie anywhere.
+    """
+    groups: dict[str, list[Frame]] = {}
+    for frame in frames:
+        key = "" if group.by is None else as_word(group.by.first(frame.value))
+        if frame.reason is None and group.by is not None and not key:
+            frame = frame._replace(reason=f"it names no conversation at `{group.by.text}`")
+        if frame.reason is not None:
+            yield frame
+        else:
+            groups.setdefault(key, []).append(frame)
+    for key, members in groups.items():
+        if group.order is not None:
+            members = _in_order(group.order, members)
+        raw = b"\n".join(frame.raw for frame in members)
+        value = {"id": key, RECORDS: [frame.value for frame in members]}
+        line = members[0].line if group.by is not None else None
+        yield Frame(line, raw, value, outer=members[0].outer, name=key or None)
+
+
+def _in_order(path: Path, members: list[Frame]) -> list[Frame]:
+    """The members in the order of the values at `path`, if each has one and they can be compared; else as they are."""
+    keys = [path.first(frame.value) for frame in members]
+    if any(isinstance(key, list | dict | bool) or key is None for key in keys):
+        return members
+    if len({isinstance(key, str) for key in keys}) > 1:
+        return members
+    return [members[at] for at in sorted(range(len(members)), key=lambda at: keys[at])]
+
+
+def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
+    """Yields a record with the nodes of its current branch under `branch`, in place of the tree; then, if wanted, one
+    for each other branch. Nodes of no yielded branch are in the outer object of the first."""
+    found = [] if frame.reason else tree.nodes.find(frame.value)
+    nodes = [one.value for one in found if isinstance(one.value, dict)]
+    rest = without(frame.value, [one.trail or () for one in found]) or {}
+    if not nodes or not isinstance(rest, dict):
+        yield frame
+        return
+    all_paths = _paths_down(tree, nodes) if tree.children else _paths_up(tree, frame.value, nodes)
+    paths = all_paths if all_branches else all_paths[:1]
+    outer = frame.outer.value if frame.outer else None
+    if not all_branches:
+        shown = {id(node) for node in paths[0]}
+        others = [node for path in all_paths for node in path if id(node) not in shown]
+        if others:
+            outer = {**(outer if isinstance(outer, dict) else {}), OTHER_BRANCHES: others}
+    for number, path in enumerate(paths):
+        first = number == 0 and (frame.outer is None or frame.outer.first)
+        branch = [_without_children(tree, node) for node in path]
+        yield frame._replace(
+            value={**rest, BRANCH: branch}, outer=None if outer is None else Outer(outer, first)
+        )
+
+
+def _without_children(tree: Tree, node: Any) -> Any:
+    if tree.children is None:
+        return node
+    return without(node, [one.trail or () for one in tree.children.find(node)])
+
+
+def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
+    """All ways from a root to a leaf, in nodes that hold their children; the preferred one first."""
+    assert tree.children is not None
+    paths: list[list[Any]] = []
+    open_ends = [[node] for node in _by_preference(tree, roots)[::-1]]
+    while open_ends:
+        path = open_ends.pop()
+        below = [one.value for one in tree.children.find(path[-1]) if isinstance(one.value, dict)]
+        open_ends += [[*path, node] for node in _by_preference(tree, below)[::-1]]
+        if not below:
+            paths.append(path)
+    return paths
+
+
+def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
+    """All ways from a root to a leaf, in nodes that name their parents; that to the current leaf first."""
+    assert tree.id is not None
+    assert tree.parent is not None
+    by_id = {as_word(tree.id.first(node)): node for node in nodes}
+    parents = {name: as_word(tree.parent.first(node)) for name, node in by_id.items()}
+    inner = set(parents.values())
+    leaves = [name for name in by_id if name not in inner] or [next(reversed(by_id))]
+    wanted = as_word(tree.leaf.first(record)) if tree.leaf else ""
+    if wanted not in by_id:
+        wanted = _preferred_leaf(tree, by_id, parents)
+    paths = []
+    for leaf in dict.fromkeys([wanted, *leaves]):
+        way: dict[str, None] = {}
+        at = leaf
+        while at in by_id and at not in way:
+            way[at] = None
+            at = parents[at]
+        paths.append([by_id[name] for name in reversed(way)])
+    return paths
+
+
+def _preferred_leaf(tree: Tree, by_id: dict[str, Any], parents: dict[str, str]) -> str:
+    below: dict[str, list[str]] = {}
+    for name, parent in parents.items():
+        below.setdefault(parent if parent in by_id else "", []).append(name)
+    at = ""
+    seen: set[str] = set()
+    while at in below and at not in seen:
+        seen.add(at)
+        names = below[at]
+        preferred = _by_preference(tree, [by_id[name] for name in names])[0]
+        at = next(name for name in names if by_id[name] is preferred)
+    return at
+
+
+def _by_preference(tree: Tree, nodes: list[Any]) -> list[Any]:
+    """Sibling nodes by their rank; without ranks the last one first, which is the newest."""
+    ranks = [tree.rank.first(node) if tree.rank else None for node in nodes]
+    if not any(isinstance(rank, int | float) for rank in ranks):
+        return nodes[::-1]
+    last = float("inf")
+    order = [rank if isinstance(rank, int | float) else last for rank in ranks]
+    return [nodes[at] for at in sorted(range(len(nodes)), key=order.__getitem__)]

@@ -1,0 +1,176 @@
+"""Readers in code of logs whose messages have role and content, or from and value: where they have messages and ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.conversation import Conversation, Message
+from engine.formats.json_values import BadRecord, as_object, kind_of
+from engine.formats.normalise import (
+    created_at,
+    looks_like_message,
+    looks_like_messages,
+    read_messages,
+    record_id,
+)
+from engine.formats.reader import Draft, Reader
+
+
+def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in used}
+
+
+def _recognise_uniform(record: Any) -> str | None:
+    if not isinstance(record, dict) or not looks_like_messages(record.get("messages")):
+        return None
+    if isinstance(record.get("truth"), dict):
+        return "the records have `messages` with role and content, and `truth`"
+    if isinstance(record.get("dataset"), str) and isinstance(record.get("id"), str):
+        return "the records have `id`, `dataset` and `messages` with role and content"
+    return None
+
+
+def _read_uniform(record: Any, fallback_id: str, _: Any) -> Draft:
+    record = as_object(record)
+    truth = record.get("truth")
+    if truth is not None and not isinstance(truth, dict):
+        raise BadRecord(f"`truth` is {kind_of(truth)}, not an object")
+    conversation = Conversation(
+        record_id(record, ("id",), fallback_id),
+        read_messages(record.get("messages"), rendered_calls=True),
+        {},
+        truth,
+        created_at(record),
+    )
+    return Draft(conversation, _rest(record, "id", "messages", "truth"))
+
+
+_OPENAI_IDS = ("id", "conversation_id", "custom_id")
+
+
+def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Returns the part of an OpenAI record that holds `messages`, with its name before it."""
+    for name in ("body", "request", "params"):
+        part = record.get(name)
+        if isinstance(part, dict) and "messages" in part:
+            return name, part
+    return "", record
+
+
+def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Returns the answer of a logged call and the other fields of its response; None if there is no answer.
+
+    An answer is the first choice of OpenAI, the `message` of Ollama, or the whole response of Anthropic.
+    """
+    response = record.get("response")
+    outer = response if isinstance(response, dict) else {}
+    body = outer.get("body")
+    if isinstance(body, dict):
+        outer = _rest(outer, "body")
+    else:
+        body, outer = (outer, {}) if outer else (record, {})
+    choices = body.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        message = choices[0].get("message")
+        about = _rest(choices[0], "message", "index", "logprobs")
+        rest = about if body is record else {**_rest(body, "choices"), **about}
+    elif body is not record and looks_like_message(body):
+        message = {"role": body["role"], "content": body.get("content")}
+        rest = _rest(body, "role", "content")
+    else:
+        message, rest = body.get("message"), {} if body is record else _rest(body, "message")
+    if not isinstance(message, dict) or not looks_like_message(message):
+        return None, {}
+    return message, {**outer, **rest}
+
+
+def _recognise_openai(record: Any) -> str | None:
+    if not isinstance(record, dict):
+        return None
+    name, request = _request(record)
+    if looks_like_messages(request.get("messages")):
+        where = f"`{name}` with `messages`" if name else "`messages`"
+        return f"the records have {where} with role and content"
+    if "messages" not in request and _answer(record)[0] is not None:
+        return "the records have the response of a model"
+    return None
+
+
+def _read_openai(record: Any, fallback_id: str, _: Any) -> Draft:
+    record = as_object(record)
+    name, request = _request(record)
+    answer, rest = _answer(record)
+    items = request.get("messages", [])
+    if isinstance(items, list):
+        items = [*_instructions(request, items), *items, *([answer] if answer else [])]
+    messages = read_messages(items)
+    used = next((key for key in _OPENAI_IDS if record.get(key) not in (None, "")), "")
+    fields = _rest(record, used, "messages", "choices", "message", "response", name)
+    if name:
+        fields |= _rest(request, "messages")
+    if messages[0].role == "system":
+        fields.pop("system", None)
+    found = record_id(record, _OPENAI_IDS, fallback_id)
+    return Draft(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
+
+
+def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
+    """The system message of a request that has it beside its messages, as Anthropic's."""
+    system = request.get("system")
+    first = items[0] if items else None
+    if not system or (isinstance(first, dict) and first.get("role") == "system"):
+        return []
+    return [{"role": "system", "content": system}] if isinstance(system, str | list) else []
+
+
+def _turns(record: Mapping[str, Any]) -> tuple[str, Any]:
+    name = "conversations" if "conversations" in record else "conversation"
+    return name, record.get(name)
+
+
+def _recognise_sharegpt(record: Any) -> str | None:
+    if not isinstance(record, dict):
+        return None
+    name, turns = _turns(record)
+    if not looks_like_messages(turns):
+        return None
+    keys = "from and value" if "from" in turns[0] else "role and content"
+    return f"the records have `{name}` with {keys}"
+
+
+_SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
+
+
+def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> Draft:
+    record = as_object(record)
+    name, turns = _turns(record)
+    messages = read_messages(turns if turns is not None else [])
+    system = record.get("system")
+    used = [*_SHAREGPT_IDS, name]
+    if isinstance(system, str):
+        used.append("system")
+        if system:
+            messages = (Message("system", system), *messages)
+    found = record_id(record, _SHAREGPT_IDS, fallback_id)
+    conversation = Conversation(found, messages, {}, None, created_at(record))
+    return Draft(conversation, _rest(record, *used))
+
+
+def _recognise_messages(record: Any) -> str | None:
+    if not looks_like_messages(record):
+        return None
+    keys = "role and content" if "role" in record[0] else "from and value"
+    return f"the records are bare lists of messages with {keys}"
+
+
+def _read_messages(record: Any, fallback_id: str, _: Any) -> Draft:
+    return Draft(Conversation(fallback_id, read_messages(record)))
+
+
+CHAT_LOGS: tuple[Reader, ...] = (
+    Reader("uniform", _recognise_uniform, _read_uniform, conditions=3),
+    Reader("openai", _recognise_openai, _read_openai, conditions=1),
+    Reader("sharegpt", _recognise_sharegpt, _read_sharegpt, conditions=1),
+    Reader("messages", _recognise_messages, _read_messages),
+)

@@ -1,0 +1,320 @@
+"""Reads records as conversations by a mapping file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from engine.conversation import Conversation, Message, Role
+from engine.formats.arranging import OTHER_BRANCHES, arranged
+from engine.formats.framing import Frame
+from engine.formats.json_values import BadRecord, as_json, kind_of
+from engine.formats.mapping import (
+    FIRST_SPEAKER,
+    OTHER_SPEAKERS,
+    CallMapping,
+    Destination,
+    Items,
+    Mapping,
+    Turn,
+)
+from engine.formats.normalise import (
+    TIMES,
+    as_time,
+    created_at,
+    in_time_order,
+    messages_of,
+    role_named,
+)
+from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
+from engine.formats.reader import Draft, Reader
+
+_DEFAULT_ROLE = read_path("role | from")
+
+_SHARED = "shared"
+"""Field for the rest of the object from which records were split, if it is small."""
+
+_MOST_SHARED = 2_000
+"""Characters of JSON up to which that rest is kept with every conversation."""
+
+
+def reader_of(mapping: Mapping) -> Reader:
+    """Returns the reader of a mapping."""
+    return Reader(
+        mapping.name,
+        partial(_recognise, mapping),
+        lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
+        arrange=partial(_arrange, mapping) if _arranges(mapping) else None,
+        conditions=len(mapping.when),
+        title=mapping.title,
+        sample=mapping.sample,
+    )
+
+
+def _arranges(mapping: Mapping) -> bool:
+    return any((mapping.split, mapping.group, mapping.tree))
+
+
+def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+    return arranged(mapping, frames, all_branches)
+
+
+def _recognise(mapping: Mapping, record: Any) -> str | None:
+    if not all(condition.holds(record, record) for condition in mapping.when):
+        return None
+    asked = " and ".join(
+        f"`{condition.path.text}`" for condition in mapping.when if not condition.absent
+    )
+    return f"the records have {asked}, as {mapping.title}"
+
+
+class _Reading:
+    """Reads one record; collects what of it was used."""
+
+    def __init__(self, mapping: Mapping, record: Any, outer: Any) -> None:
+        self._mapping = mapping
+        self._record = record
+        self._outer = outer
+        self._used: list[Trail] = []
+        self._messages: list[Message] = []
+        self._events: list[Any] = []
+        self._unknown: list[Any] = []
+        self._left_out: list[tuple[int, str | int]] = []
+        self._speakers: dict[str, Role] = {}
+
+    def draft(self, fallback_id: str) -> Draft:
+        """Returns the conversation.
+
+        Raises:
+            BadRecord: An item is no message, or there is none.
+        """
+        mapping = self._mapping
+        for items in mapping.items:
+            self._read_items(items)
+        if not self._messages:
+            raise BadRecord("no messages")
+        truth = self._named(mapping.truth.items())
+        meta = self._named(mapping.metadata.items())
+        words = [as_word(path.first(self._record, None, self._outer)) for path in mapping.id]
+        external_id = "/".join(filter(None, words)) or fallback_id
+        began = self._began()
+        for path in mapping.left_out:
+            for found in path.find(self._record, self._record):
+                self._leave_out(found.trail)
+        rest = without(self._record, self._used)
+        fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
+        if self._events:
+            fields = {**fields, "events": self._events}
+        return Draft(
+            Conversation(external_id, tuple(self._messages), meta, created_at=began),
+            {**fields, **self._shared(), **truth},
+            frozenset(truth),
+            left_out=frozenset(self._left_out),
+            unknown=tuple(self._unknown),
+        )
+
+    def _began(self) -> str | None:
+        path = self._mapping.created_at
+        found = as_time(path.first(self._record, None, self._outer)) if path else None
+        record = self._record
+        return found or (created_at(record) if isinstance(record, dict) else None)
+
+    def _shared(self) -> dict[str, Any]:
+        outer = self._outer
+        if not isinstance(outer, dict):
+            return {}
+        rest = {key: value for key, value in outer.items() if key != OTHER_BRANCHES}
+        return {_SHARED: rest} if rest and len(as_json(rest)) <= _MOST_SHARED else {}
+
+    def _find(self, path: Path) -> list[Found]:
+        found = path.find(self._record, self._record, self._outer)
+        self._used += [one.trail for one in found if one.trail]
+        return found
+
+    def _named(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for name, path in paths:
+            found = [one.value for one in self._find(path)]
+            if found:
+                named[name] = found[0] if len(found) == 1 else found
+        return named
+
+    def _leave_out(self, trail: Trail | None) -> None:
+        if not trail:
+            return
+        parent = self._record
+        for step in trail[:-1]:
+            parent = parent[step]
+        self._left_out.append((id(parent), trail[-1]))
+        self._used.append(trail)
+
+    def _read_items(self, items: Items) -> None:
+        found = items.each.find(self._record, self._record, self._outer)
+        time = items.turns[0].time
+        times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
+        for one in in_time_order(found, times):
+            self._read_item(items, one)
+
+    def _read_item(self, items: Items, item: Found) -> None:
+        whole_record = item.trail == ()
+        drafts: list[tuple[dict[str, Any], bool]] = []
+        used: list[Trail] = []
+        matched = False
+        for turn in items.turns:
+            if not all(one.holds(item.value, self._record, self._outer) for one in turn.when):
+                continue
+            matched = True
+            parts = (
+                turn.each.find(item.value, self._record) if turn.each else [Found(item.value, ())]
+            )
+            for part in parts:
+                drafts += self._message(turn, part, item, used)
+        trail = item.trail
+        if whole_record:
+            self._used += used
+        elif trail is not None:
+            self._used.append(trail)
+        if not matched:
+            self._events.append(item.value)
+            self._unknown.append(item.value)
+            return
+        rest = None if whole_record else without(_opened(item.value), used)
+        if not drafts and rest is not None and trail and (id_of := self._parent(trail)):
+            if id_of not in self._left_out:
+                self._events.append(rest)
+            return
+        for message, as_it_is in drafts:
+            number = len(self._messages) + 1
+            self._messages += messages_of(
+                message, number, facts=None if as_it_is else _facts(message.pop("time", None), rest)
+            )
+            if not as_it_is:
+                rest = None
+
+    def _parent(self, trail: Trail) -> tuple[int, str | int]:
+        parent = self._record
+        for step in trail[:-1]:
+            parent = parent[step]
+        return id(parent), trail[-1]
+
+    def _message(
+        self, turn: Turn, part: Found, item: Found, used: list[Trail]
+    ) -> list[tuple[dict[str, Any], bool]]:
+        """Returns the message of a part of an item in the form of a chat API, and whether the part was taken as it is;
+        [] if it has none."""
+        value, within = part.value, part.trail or ()
+
+        def take(path: Path | None) -> list[Any]:
+            found = path.find(value, self._record, self._outer) if path else []
+            used.extend((*within, *one.trail) for one in found if one.trail is not None)
+            return [one.value for one in found]
+
+        role, speaker = self._role(turn, value)
+        if role == "left out":
+            if item.trail:
+                self._leave_out((*item.trail, *within))
+            return []
+        if role == "metadata":
+            self._events.append(value)
+            used.append(within)
+            return []
+        if not turn.text and turn.calls is None and turn.reasoning is None:
+            if not isinstance(value, dict):
+                raise BadRecord(f"message {len(self._messages) + 1} is {kind_of(value)}")
+            used.append(within)
+            name = {"name": speaker} if speaker and "name" not in value else {}
+            return [({**value, "role": role, **name}, True)]
+        texts = [text for path in turn.text for text in take(path) if text != ""]
+        calls = self._calls(turn.calls, Found(value, within), used) if turn.calls else []
+        reasoning = take(turn.reasoning)
+        if not texts and not calls and not reasoning:
+            return []
+        message: dict[str, Any] = {"role": role, "content": _content(texts)}
+        if calls:
+            message["tool_calls"] = calls
+        if reasoning:
+            message["reasoning"] = "\n".join(map(as_word, reasoning))
+        if answers := take(turn.answers):
+            message["tool_call_id"] = as_word(answers[0])
+        names = take(turn.name)
+        if names or speaker:
+            message["name"] = as_word(names[0]) if names else speaker
+        if times := take(turn.time):
+            message["time"] = times[0]
+        return [(message, False)]
+
+    def _calls(self, calls: CallMapping, part: Found, used: list[Trail]) -> list[Any]:
+        made: list[Any] = []
+        for found in calls.each.find(part.value, self._record):
+            inside = (*(part.trail or ()), *(found.trail or ()))
+            if calls.name is None:  # in the form of a chat API
+                used.append(inside)
+                made.append(found.value)
+                continue
+            places = {"name": calls.name, "arguments": calls.arguments, "id": calls.id}
+            call: dict[str, Any] = {}
+            for key, path in places.items():
+                for one in path.find(found.value, self._record)[:1] if path else ():
+                    call[key] = one.value
+                    used.append((*inside, *(one.trail or ())))
+            if "name" in call:
+                made.append(call)
+        return made
+
+    def _role(self, turn: Turn, value: Any) -> tuple[Destination, str | None]:
+        """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
+        if isinstance(turn.role, str):
+            return turn.role, None
+        found = (turn.role or _DEFAULT_ROLE).first(value, self._record, self._outer)
+        word = as_word(found)
+        roles = self._mapping.roles
+        known = roles.get(word) or roles.get(word.lower())
+        if known is not None:
+            return known, None
+        user = self._mapping.user
+        if user is not None and word:
+            asked = as_word(user.first(self._record, self._record, self._outer))
+            if asked:
+                return ("user" if word == asked else "assistant"), word
+        if word and (role := role_named(word)) is not None:
+            return role, None
+        if word in self._speakers:
+            return self._speakers[word], word
+        first, other = roles.get(FIRST_SPEAKER), roles.get(OTHER_SPEAKERS)
+        chosen = first if first is not None and not self._speakers else other
+        if chosen is None:
+            number = len(self._messages) + 1
+            has = f"role {word[:60]!r}" if found is not None else "no role"
+            raise BadRecord(f"message {number} has {has}")
+        if chosen == "metadata" or chosen == "left out":
+            return chosen, None
+        self._speakers[word] = chosen
+        return chosen, word
+
+
+def _plain_time(item: Any) -> Any:
+    return (
+        next((item[key] for key in TIMES if key in item), None) if isinstance(item, dict) else None
+    )
+
+
+def _opened(item: Any) -> Any:
+    return decoded(item) if isinstance(item, str) else item
+
+
+def _content(texts: list[Any]) -> str | list[Any]:
+    """Texts as the content of a message: one text, or a list of parts."""
+    if len(texts) == 1 and isinstance(texts[0], str):
+        return texts[0]
+    parts: list[Any] = []
+    for text in texts:
+        parts += text if isinstance(text, list) else [text]
+    return [part if isinstance(part, str | dict) else as_word(part) for part in parts]
+
+
+def _facts(time: Any, rest: Any) -> dict[str, Any]:
+    facts = {} if time is None else {"time": time}
+    if rest is None:
+        return facts
+    return {**facts, **(rest if isinstance(rest, dict) else {"rest": rest})}

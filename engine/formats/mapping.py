@@ -1,0 +1,289 @@
+"""Mapping files: a format as data, which says where a record has its conversation, messages, roles, truth and metadata.
+
+`docs/formats.md` describes the keys of such a file, `engine.formats.paths` the paths in it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping as Table
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import Any, Literal, get_args
+
+from engine.conversation import Role
+from engine.errors import FormatError
+from engine.formats.paths import BadPath, Condition, Path, read_condition, read_path
+
+Destination = Role | Literal["metadata", "left out"]
+"""What a role of a log stands for: a role, or what is no message."""
+
+OTHER_SPEAKERS = "*"
+FIRST_SPEAKER = "first"
+
+
+@dataclass(frozen=True, slots=True)
+class CallMapping:
+    """Where the tool calls of a message are; without a name they are read as those of any chat API."""
+
+    each: Path
+    name: Path | None = None
+    arguments: Path | None = None
+    id: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where an item of a log has a message; without `text` the item is read as a message of any chat API.
+
+    Attributes:
+        each: Where the message, or each of several, is within the item.
+        when: Conditions on the item.
+        role: Path of the role, or a role itself.
+        text: Paths of the text; what they find is joined.
+        answers: Path of the id of the call that a tool answers.
+    """
+
+    each: Path | None = None
+    when: tuple[Condition, ...] = ()
+    role: Path | Destination | None = None
+    text: tuple[Path, ...] = ()
+    name: Path | None = None
+    time: Path | None = None
+    reasoning: Path | None = None
+    calls: CallMapping | None = None
+    answers: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of items in a record, and the messages in each of them."""
+
+    each: Path
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Records of which several are one conversation: those with the same id, all of a file without one."""
+
+    by: Path | None
+    order: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Messages that answer each other in a tree; a conversation is one branch of it, put under `branch`.
+
+    Attributes:
+        nodes: All nodes that name their parent, or the roots of nodes that hold their children.
+        children: Where a node holds its children; None if nodes name their parents.
+        leaf: Path of the id of the last node of the current branch; without one the last child is followed.
+        rank: Path of a number in a node; the lowest child is followed.
+    """
+
+    nodes: Path
+    id: Path | None = None
+    parent: Path | None = None
+    children: Path | None = None
+    leaf: Path | None = None
+    rank: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """One format. `when` holds for a record before it is split, and for the rows before they are grouped."""
+
+    name: str
+    title: str
+    when: tuple[Condition, ...]
+    items: tuple[Items, ...]
+    sample: str = ""
+    split: Path | None = None
+    group: Group | None = None
+    tree: Tree | None = None
+    id: tuple[Path, ...] = ()
+    created_at: Path | None = None
+    user: Path | None = None
+    roles: Table[str, Destination] = field(default_factory=dict)
+    truth: Table[str, Path] = field(default_factory=dict)
+    metadata: Table[str, Path] = field(default_factory=dict)
+    left_out: tuple[Path, ...] = ()
+
+
+def load_mapping(file: File) -> Mapping:
+    """Reads a mapping file.
+
+    Raises:
+        FormatError: It cannot be read, or says something that no mapping file says.
+    """
+    try:
+        return read_mapping(tomllib.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise FormatError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise FormatError(f"{file} is not text in UTF-8.", "Save it as UTF-8.") from None
+    except (tomllib.TOMLDecodeError, _BadMapping, BadPath) as error:
+        raise FormatError(
+            f"The mapping file {file} cannot be used: {error}.",
+            "docs/formats.md describes its keys; `workbench import --map` writes such a file.",
+        ) from None
+
+
+class _BadMapping(Exception):
+    """A mapping file says something wrong; the text says what."""
+
+
+def read_mapping(table: Table[str, Any]) -> Mapping:
+    """Reads the content of a mapping file."""
+    taken = _Keys(table, "the file")
+    name = taken.text("name")
+    if not name:
+        raise _BadMapping("it has no `name`")
+    mapping = Mapping(
+        name,
+        taken.text("title") or name,
+        tuple(map(read_condition, taken.texts("when"))),
+        tuple(_items(entry) for entry in taken.tables("messages")),
+        taken.text("sample"),
+        taken.path("split"),
+        _group(taken.table("group")),
+        _tree(taken.table("tree")),
+        tuple(map(read_path, taken.texts("id"))),
+        taken.path("created_at"),
+        taken.path("user"),
+        {str(word): _destination(entry, word) for word, entry in taken.table("roles").items()},
+        {key: read_path(str(entry)) for key, entry in taken.table("truth").items()},
+        {key: read_path(str(entry)) for key, entry in taken.table("metadata").items()},
+        tuple(map(read_path, taken.texts("left_out"))),
+    )
+    taken.end()
+    if not mapping.items:
+        raise _BadMapping("it has no [[messages]]")
+    if not mapping.when:
+        raise _BadMapping("it has no `when`, so that no record could be recognised")
+    return mapping
+
+
+def _items(table: Table[str, Any]) -> Items:
+    taken = _Keys(table, "[[messages]]")
+    turns = taken.tables("turns")
+    each = taken.path("each") or read_path(".")
+    if not turns:
+        return Items(each, (_turn(taken),))
+    taken.end()
+    return Items(each, tuple(_turn(_Keys(turn, "`turns`"), inner=True) for turn in turns))
+
+
+def _turn(taken: _Keys, inner: bool = False) -> Turn:
+    calls = taken.table_or_path("calls")
+    turn = Turn(
+        taken.path("each") if inner else None,
+        tuple(map(read_condition, taken.texts("when"))),
+        _role(taken.text("role")),
+        tuple(map(read_path, taken.texts("text"))),
+        taken.path("name"),
+        taken.path("time"),
+        taken.path("reasoning"),
+        calls,
+        taken.path("answers"),
+    )
+    taken.end()
+    return turn
+
+
+def _role(text: str) -> Path | Destination | None:
+    if text.startswith("="):
+        return _destination(text[1:].strip(), "role")
+    return read_path(text) if text else None
+
+
+def _destination(text: Any, of: object) -> Destination:
+    known: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out")
+    for one in known:
+        if one == text:
+            return one
+    raise _BadMapping(f"`{of}` is {text!r}, not one of {', '.join(known)}")
+
+
+def _group(table: Table[str, Any]) -> Group | None:
+    if not table:
+        return None
+    taken = _Keys(table, "[group]")
+    whole_file = taken.text("by") == "file"
+    group = Group(None if whole_file else taken.path("by"), taken.path("order"))
+    taken.end()
+    if group.by is None and not whole_file:
+        raise _BadMapping('[group] needs `by`: a path, or "file" if a file is one conversation')
+    return group
+
+
+def _tree(table: Table[str, Any]) -> Tree | None:
+    if not table:
+        return None
+    taken = _Keys(table, "[tree]")
+    nodes = taken.path("nodes")
+    tree = Tree(
+        nodes or read_path("."),
+        *(taken.path(key) for key in ("id", "parent", "children", "leaf", "rank")),
+    )
+    taken.end()
+    if tree.children is None and (tree.id is None or tree.parent is None):
+        raise _BadMapping("[tree] needs `children`, or `id` and `parent`")
+    return tree
+
+
+class _Keys:
+    """Takes the keys of a table one by one, so that the unknown ones are left over."""
+
+    def __init__(self, table: Table[str, Any], where: str) -> None:
+        self._left = dict(table)
+        self._where = where
+
+    def text(self, key: str) -> str:
+        value = self._left.pop(key, "")
+        if not isinstance(value, str):
+            raise _BadMapping(f"`{key}` in {self._where} is not text")
+        return value
+
+    def texts(self, key: str) -> list[str]:
+        value = self._left.pop(key, [])
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(entry, str) for entry in texts):
+            raise _BadMapping(f"`{key}` in {self._where} is neither text nor a list of texts")
+        return texts
+
+    def path(self, key: str) -> Path | None:
+        text = self.text(key)
+        return read_path(text) if text else None
+
+    def table(self, key: str) -> Table[str, Any]:
+        value = self._left.pop(key, {})
+        if not isinstance(value, dict):
+            raise _BadMapping(f"`{key}` in {self._where} is not a table")
+        return value
+
+    def tables(self, key: str) -> list[Table[str, Any]]:
+        value = self._left.pop(key, [])
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            raise _BadMapping(f"`{key}` in {self._where} is not a list of tables")
+        return value
+
+    def table_or_path(self, key: str) -> CallMapping | None:
+        value = self._left.get(key)
+        if not isinstance(value, dict):
+            path = self.path(key)
+            return CallMapping(path) if path else None
+        taken = _Keys(self._left.pop(key), f"`{key}`")
+        calls = CallMapping(
+            taken.path("each") or read_path("."),
+            *(taken.path(name) for name in ("name", "arguments", "id")),
+        )
+        taken.end()
+        return calls
+
+    def end(self) -> None:
+        """Raises _BadMapping if a key is left."""
+        if self._left:
+            keys = ", ".join(f"`{key}`" for key in self._left)
+            raise _BadMapping(f"{self._where} has {keys}, which no mapping file has")

@@ -1,0 +1,288 @@
+"""The path language of mapping files: where in a record something is.
+
+    content                  the value under a key; "a key.with dots" in quotes
+    author.role              a key within a key
+    messages[]               each element of a list
+    mapping{}                each value of an object
+    parts[0]  parts[-1]      one element
+    parts[type=text]         the elements whose `type` is `text`; `*` stands for any text, and `!=` for any other
+    tasks[id=@task_id]       the elements whose `id` is that under `task_id` in the record itself
+    .                        the value itself
+    ^.info.model             from the object from which the record was split
+    content | text           the first of several that is there
+
+A text that holds a JSON list or object is looked into as if it were that value. null counts as absent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from engine.formats.json_values import storable
+
+Trail = tuple[str | int, ...]
+"""The keys and positions that lead to a value."""
+
+
+class Found(NamedTuple):
+    """A value that a path found, and where; the trail is None if it lies outside the record."""
+
+    value: Any
+    trail: Trail | None
+
+
+class BadPath(Exception):
+    """A path that cannot be read; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """Keeps the elements whose text at `key` is like `wanted`, or unlike it."""
+
+    key: Path
+    wanted: str
+    unlike: bool
+
+
+_Step = str | int | _Filter
+_EACH_ELEMENT, _EACH_VALUE = "[]", "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of an object, apart from the steps that texts stand for."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path that was read from its text; `choices` are tried in order."""
+
+    text: str
+    choices: tuple[tuple[_Key | _Step, ...], ...]
+
+    def find(self, value: Any, record: Any = None, outer: Any = None) -> list[Found]:
+        """Returns what the path leads to, without what is null; [] if nothing is there.
+
+        Args:
+            value: The value in which it looks.
+            record: The record itself, for `@key`.
+            outer: The object from which the record was split, for `^`.
+        """
+        for steps in self.choices:
+            outside = steps[:1] == (_Key("^"),)
+            found = Found(outer, None) if outside else Found(value, ())
+            reached = list(_follow([found], steps[1:] if outside else steps, record))
+            if reached:
+                return reached
+        return []
+
+    def first(self, value: Any, record: Any = None, outer: Any = None) -> Any:
+        """Returns the first value that the path leads to; None if there is none."""
+        found = self.find(value, record, outer)
+        return found[0].value if found else None
+
+
+def _follow(
+    found: Iterable[Found], steps: tuple[_Key | _Step, ...], record: Any
+) -> Iterator[Found]:
+    for step in steps:
+        found = [after for before in found for after in _step(before, step, record)]
+    for one in found:
+        if one.value is not None:
+            yield one
+
+
+def _step(found: Found, step: _Key | _Step, record: Any) -> Iterator[Found]:
+    value = found.value
+    if isinstance(value, str):
+        value = decoded(value)
+        if value is found.value:
+            return
+    if isinstance(step, _Key):
+        if isinstance(value, dict) and value.get(step.name) is not None:
+            yield Found(value[step.name], _longer(found, step.name))
+    elif step == _EACH_VALUE:
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                yield Found(entry, _longer(found, key))
+    elif isinstance(value, list):
+        if isinstance(step, int):
+            if -len(value) <= step < len(value):
+                yield Found(value[step], _longer(found, step % len(value)))
+            return
+        for position, entry in enumerate(value):
+            if isinstance(step, str) or _passes(step, entry, record):
+                yield Found(entry, _longer(found, position))
+
+
+def _longer(found: Found, step: str | int) -> Trail | None:
+    """The trail to an entry of a value; within JSON in a text it ends at the text."""
+    if found.trail is None or isinstance(found.value, str):
+        return found.trail
+    return (*found.trail, step)
+
+
+def _passes(test: _Filter, entry: Any, record: Any) -> bool:
+    wanted = test.wanted
+    if wanted.startswith("@"):
+        wanted = as_word((record if isinstance(record, dict) else {}).get(wanted[1:]))
+    here = [as_word(found.value) for found in test.key.find(entry)]
+    return any(fnmatchcase(word, wanted) for word in here) != test.unlike
+
+
+def as_word(value: Any) -> str:
+    """A value as the path language compares it: text as it is, anything else as in JSON, and null as nothing."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def decoded(text: str) -> Any:
+    """The JSON list or object that a text holds, else the text."""
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        return storable(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on a record: a path that leads somewhere, or whose value is like a pattern."""
+
+    path: Path
+    pattern: str | None
+    absent: bool
+
+    def holds(self, value: Any, record: Any = None, outer: Any = None) -> bool:
+        """Whether it holds for a value."""
+        found = self.path.find(value, record, outer)
+        pattern = self.pattern
+        if pattern is None:
+            return bool(found) != self.absent
+        return any(fnmatchcase(as_word(one.value), pattern) for one in found) != self.absent
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<quoted>"[^"]*")
+      | (?P<each>\[\]|\{\})
+      | \[(?P<index>-?\d+)\]
+      | \[(?P<key>[^\[\]=!|]+)(?P<sign>!?=)(?P<wanted>[^\]]*)\]
+      | (?P<name>[^\s.|"\[\]{}=!]+(?:\s+[^\s.|"\[\]{}=!]+)*)
+      | (?P<mark>[.|])
+    )\s*""",
+    re.VERBOSE,
+)
+
+
+def read_path(text: str) -> Path:
+    """Reads a path.
+
+    Raises:
+        BadPath: It is not one.
+    """
+    choices: list[tuple[_Key | _Step, ...]] = []
+    steps: list[_Key | _Step] = []
+    at = 0
+    after_name = False
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None or token.end() == at:
+            raise BadPath(f"`{text}` cannot be read from {text[at:]!r} on")
+        at = token.end()
+        if token["mark"] == "|":
+            choices.append(tuple(steps))
+            steps, after_name = [], False
+            continue
+        name = token["name"] or (token["quoted"] or "")[1:-1]
+        if name:
+            if after_name:
+                raise BadPath(f"`{text}` needs a dot before {name!r}")
+            steps.append(_Key(name))
+        elif token["each"]:
+            steps.append(token["each"])
+        elif token["index"]:
+            steps.append(int(token["index"]))
+        elif token["key"]:
+            key = read_path(token["key"])
+            steps.append(_Filter(key, token["wanted"].strip(), token["sign"] == "!="))
+        after_name = bool(name)
+    if not text.strip():
+        raise BadPath("a path is empty")
+    return Path(text, (*choices, tuple(steps)))
+
+
+def read_condition(text: str) -> Condition:
+    """Reads a condition: `path`, `!path` (is absent), `path=pattern` or `path!=pattern`; `*` in a pattern is any text.
+
+    Raises:
+        BadPath: It is not one.
+    """
+    bare = text.strip()
+    absent = bare.startswith("!")
+    bare = bare.removeprefix("!")
+    cut = bare.find("=", bare.rfind("]") + 1)
+    if cut < 0:
+        return Condition(read_path(bare), None, absent)
+    unlike = bare[cut - 1 : cut] == "!"
+    return Condition(
+        read_path(bare[: cut - unlike]), bare[cut + 1 :].strip(), absent != bool(unlike)
+    )
+
+
+def without(value: Any, trails: Iterable[Trail]) -> Any:
+    """Returns a value without what trails lead to, and without the objects and lists that this empties; None if nothing
+    is left."""
+    tree: dict[str | int, Any] = {}
+    for trail in trails:
+        if not trail:
+            return None
+        at = tree
+        for step in trail[:-1]:
+            inner = at.setdefault(step, {})
+            if inner is None:
+                break
+            at = inner
+        else:
+            at[trail[-1]] = None
+    return _without(value, tree)
+
+
+def _without(value: Any, tree: dict[str | int, Any]) -> Any:
+    if not tree:
+        return value
+    if isinstance(value, dict):
+        kept = {
+            key: rest
+            for key, entry in value.items()
+            if (rest := _without_entry(entry, key, tree)) is not _GONE
+        }
+        return kept or None
+    if isinstance(value, list):
+        left = [
+            rest
+            for position, entry in enumerate(value)
+            if (rest := _without_entry(entry, position, tree)) is not _GONE
+        ]
+        return left or None
+    return value
+
+
+_GONE = object()
+
+
+def _without_entry(entry: Any, step: str | int, tree: dict[str | int, Any]) -> Any:
+    if step not in tree:
+        return entry
+    inner = tree[step]
+    rest = None if inner is None else _without(entry, inner)
+    return _GONE if rest is None else rest
