@@ -153,12 +153,12 @@ class _Reading:
         found = items.each.find(self._record, self._record, self._outer)
         time = items.turns[0].time
         times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
-        for one in in_time_order(found, times):
-            self._read_item(items, one)
+        for position, one in enumerate(in_time_order(found, times)):
+            self._read_item(items, one, position)
 
-    def _read_item(self, items: Items, item: Found) -> None:
+    def _read_item(self, items: Items, item: Found, position: int) -> None:
         whole_record = item.trail == ()
-        drafts: list[tuple[dict[str, Any], bool]] = []
+        drafts: list[dict[str, Any]] = []
         used: list[Trail] = []
         matched = False
         for turn in items.turns:
@@ -169,7 +169,7 @@ class _Reading:
                 turn.each.find(item.value, self._record) if turn.each else [Found(item.value, ())]
             )
             for part in parts:
-                drafts += self._message(turn, part, item, used)
+                drafts += self._message(turn, part, item, position, used)
         trail = item.trail
         if whole_record:
             self._used += used
@@ -184,13 +184,10 @@ class _Reading:
             if id_of not in self._left_out:
                 self._events.append(rest)
             return
-        for message, as_it_is in drafts:
-            number = len(self._messages) + 1
-            self._messages += messages_of(
-                message, number, facts=None if as_it_is else _facts(message.pop("time", None), rest)
-            )
-            if not as_it_is:
-                rest = None
+        for message in drafts:
+            facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
+            self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
+            rest = None
 
     def _parent(self, trail: Trail) -> tuple[int, str | int]:
         parent = self._record
@@ -199,10 +196,9 @@ class _Reading:
         return id(parent), trail[-1]
 
     def _message(
-        self, turn: Turn, part: Found, item: Found, used: list[Trail]
-    ) -> list[tuple[dict[str, Any], bool]]:
-        """Returns the message of a part of an item in the form of a chat API, and whether the part was taken as it is;
-        [] if it has none."""
+        self, turn: Turn, part: Found, item: Found, position: int, used: list[Trail]
+    ) -> list[dict[str, Any]]:
+        """Returns the message of a part of an item in the form of a chat API; [] if it has none."""
         value, within = part.value, part.trail or ()
 
         def take(path: Path | None) -> list[Any]:
@@ -210,7 +206,7 @@ class _Reading:
             used.extend((*within, *one.trail) for one in found if one.trail is not None)
             return [one.value for one in found]
 
-        role, speaker = self._role(turn, value)
+        role, speaker = self._role(turn, value, position)
         if role == "left out":
             if item.trail:
                 self._leave_out((*item.trail, *within))
@@ -224,7 +220,7 @@ class _Reading:
                 raise BadRecord(f"message {len(self._messages) + 1} is {kind_of(value)}")
             used.append(within)
             name = {"name": speaker} if speaker and "name" not in value else {}
-            return [({**value, "role": role, **name}, True)]
+            return [{**value, "role": role, **name}]
         texts = [text for path in turn.text for text in take(path) if text != ""]
         calls = self._calls(turn.calls, Found(value, within), used) if turn.calls else []
         reasoning = take(turn.reasoning)
@@ -242,7 +238,7 @@ class _Reading:
             message["name"] = as_word(names[0]) if names else speaker
         if times := take(turn.time):
             message["time"] = times[0]
-        return [(message, False)]
+        return [message]
 
     def _calls(self, calls: CallMapping, part: Found, used: list[Trail]) -> list[Any]:
         made: list[Any] = []
@@ -262,10 +258,10 @@ class _Reading:
                 made.append(call)
         return made
 
-    def _role(self, turn: Turn, value: Any) -> tuple[Destination, str | None]:
+    def _role(self, turn: Turn, value: Any, position: int) -> tuple[Destination, str | None]:
         """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
-        if isinstance(turn.role, str):
-            return turn.role, None
+        if isinstance(turn.role, tuple):
+            return turn.role[position % len(turn.role)], None
         found = (turn.role or _DEFAULT_ROLE).first(value, self._record, self._outer)
         word = as_word(found)
         roles = self._mapping.roles
@@ -311,10 +307,3 @@ def _content(texts: list[Any]) -> str | list[Any]:
     for text in texts:
         parts += text if isinstance(text, list) else [text]
     return [part if isinstance(part, str | dict) else as_word(part) for part in parts]
-
-
-def _facts(time: Any, rest: Any) -> dict[str, Any]:
-    facts = {} if time is None else {"time": time}
-    if rest is None:
-        return facts
-    return {**facts, **(rest if isinstance(rest, dict) else {"rest": rest})}

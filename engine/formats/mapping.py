@@ -39,14 +39,14 @@ class Turn:
     Attributes:
         each: Where the message, or each of several, is within the item.
         when: Conditions on the item.
-        role: Path of the role, or a role itself.
+        role: Path of the role, or a role itself; of several, the items have one after the other in turn.
         text: Paths of the text; what they find is joined.
         answers: Path of the id of the call that a tool answers.
     """
 
     each: Path | None = None
     when: tuple[Condition, ...] = ()
-    role: Path | Destination | None = None
+    role: Path | tuple[Destination, ...] | None = None
     text: tuple[Path, ...] = ()
     name: Path | None = None
     time: Path | None = None
@@ -192,9 +192,9 @@ def _turn(taken: _Keys, inner: bool = False) -> Turn:
     return turn
 
 
-def _role(text: str) -> Path | Destination | None:
+def _role(text: str) -> Path | tuple[Destination, ...] | None:
     if text.startswith("="):
-        return _destination(text[1:].strip(), "role")
+        return tuple(_destination(word.strip(), "role") for word in text[1:].split(","))
     return read_path(text) if text else None
 
 

@@ -110,7 +110,7 @@ def messages_of(
     Args:
         number: Number of the message, from 1, for the reason of a BadRecord.
         rendered_calls: Whether the content may end with a copy of the tool calls as text, which is removed.
-        facts: What else the log says of the message; None: the keys of the item that are not read.
+        facts: What the log says of the message beside it.
 
     Raises:
         BadRecord: It is not a message.
@@ -127,9 +127,9 @@ def messages_of(
         return [Message(role, content)]
     call_id = optional_text(item, "tool_call_id", number)
     parts = MessageParts(role, number, optional_text(item, "name", number), call_id)
-    if facts is None:
-        facts = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
-    parts.facts = as_json(facts) if facts else None
+    rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
+    rest.update(facts or {})
+    parts.facts = as_json(rest) if rest else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := _written(item.get(key)))]
     if spoken_by == "function_call" and isinstance(content, str):
         parts.calls += calls_in_text(content)
