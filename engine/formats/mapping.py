@@ -18,6 +18,8 @@ from engine.formats.paths import BadPath, Condition, Path, read_condition, read_
 Destination = Role | Literal["metadata", "left out"]
 """What a role of a log stands for: a role, or what is no message."""
 
+DESTINATIONS: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out")
+
 OTHER_SPEAKERS = "*"
 FIRST_SPEAKER = "first"
 
@@ -123,23 +125,28 @@ def load_mapping(file: File) -> Mapping:
         raise FormatError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from None
     except UnicodeDecodeError:
         raise FormatError(f"{file} is not text in UTF-8.", "Save it as UTF-8.") from None
-    except (tomllib.TOMLDecodeError, _BadMapping, BadPath) as error:
+    except (tomllib.TOMLDecodeError, BadMapping, BadPath) as error:
         raise FormatError(
             f"The mapping file {file} cannot be used: {error}.",
             "docs/formats.md describes its keys; `workbench import --map` writes such a file.",
         ) from None
 
 
-class _BadMapping(Exception):
-    """A mapping file says something wrong; the text says what."""
+class BadMapping(Exception):
+    """A mapping says something wrong; the text says what."""
 
 
 def read_mapping(table: Table[str, Any]) -> Mapping:
-    """Reads the content of a mapping file."""
+    """Reads the content of a mapping file.
+
+    Raises:
+        BadMapping: It says something that no mapping file says.
+        BadPath: A path in it is none.
+    """
     taken = _Keys(table, "the file")
     name = taken.text("name")
     if not name:
-        raise _BadMapping("it has no `name`")
+        raise BadMapping("it has no `name`")
     mapping = Mapping(
         name,
         taken.text("title") or name,
@@ -159,9 +166,9 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
     )
     taken.end()
     if not mapping.items:
-        raise _BadMapping("it has no [[messages]]")
+        raise BadMapping("it has no [[messages]]")
     if not mapping.when:
-        raise _BadMapping("it has no `when`, so that no record could be recognised")
+        raise BadMapping("it has no `when`, so that no record could be recognised")
     return mapping
 
 
@@ -199,22 +206,21 @@ def _role(text: str) -> Path | tuple[Destination, ...] | None:
 
 
 def _destination(text: Any, of: object) -> Destination:
-    known: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out")
-    for one in known:
+    for one in DESTINATIONS:
         if one == text:
             return one
-    raise _BadMapping(f"`{of}` is {text!r}, not one of {', '.join(known)}")
+    raise BadMapping(f"`{of}` is {text!r}, not one of {', '.join(DESTINATIONS)}")
 
 
 def _group(table: Table[str, Any]) -> Group | None:
     if not table:
         return None
     taken = _Keys(table, "[group]")
-    whole_file = taken.text("by") == "file"
-    group = Group(None if whole_file else taken.path("by"), taken.path("order"))
+    by = taken.text("by")
+    if not by:
+        raise BadMapping('[group] needs `by`: a path, or "file" if a file is one conversation')
+    group = Group(None if by == "file" else read_path(by), taken.path("order"))
     taken.end()
-    if group.by is None and not whole_file:
-        raise _BadMapping('[group] needs `by`: a path, or "file" if a file is one conversation')
     return group
 
 
@@ -229,7 +235,7 @@ def _tree(table: Table[str, Any]) -> Tree | None:
     )
     taken.end()
     if tree.children is None and (tree.id is None or tree.parent is None):
-        raise _BadMapping("[tree] needs `children`, or `id` and `parent`")
+        raise BadMapping("[tree] needs `children`, or `id` and `parent`")
     return tree
 
 
@@ -243,14 +249,14 @@ class _Keys:
     def text(self, key: str) -> str:
         value = self._left.pop(key, "")
         if not isinstance(value, str):
-            raise _BadMapping(f"`{key}` in {self._where} is not text")
+            raise BadMapping(f"`{key}` in {self._where} is not text")
         return value
 
     def texts(self, key: str) -> list[str]:
         value = self._left.pop(key, [])
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(entry, str) for entry in texts):
-            raise _BadMapping(f"`{key}` in {self._where} is neither text nor a list of texts")
+            raise BadMapping(f"`{key}` in {self._where} is neither text nor a list of texts")
         return texts
 
     def path(self, key: str) -> Path | None:
@@ -260,13 +266,13 @@ class _Keys:
     def table(self, key: str) -> Table[str, Any]:
         value = self._left.pop(key, {})
         if not isinstance(value, dict):
-            raise _BadMapping(f"`{key}` in {self._where} is not a table")
+            raise BadMapping(f"`{key}` in {self._where} is not a table")
         return value
 
     def tables(self, key: str) -> list[Table[str, Any]]:
         value = self._left.pop(key, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise _BadMapping(f"`{key}` in {self._where} is not a list of tables")
+            raise BadMapping(f"`{key}` in {self._where} is not a list of tables")
         return value
 
     def table_or_path(self, key: str) -> CallMapping | None:
@@ -283,7 +289,7 @@ class _Keys:
         return calls
 
     def end(self) -> None:
-        """Raises _BadMapping if a key is left."""
+        """Raises BadMapping if a key is left."""
         if self._left:
             keys = ", ".join(f"`{key}`" for key in self._left)
-            raise _BadMapping(f"{self._where} has {keys}, which no mapping file has")
+            raise BadMapping(f"{self._where} has {keys}, which no mapping file has")
