@@ -20,6 +20,9 @@ from engine.records.imports import Detection
 RECORDS_LOOKED_AT = 20
 BYTES_LOOKED_AT = 1 << 20
 
+RECORDS_TRIED = 1_000
+BYTES_TRIED = 8 << 20
+
 _OPENING = (b"{", b"[")
 _OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive",
@@ -93,6 +96,14 @@ def examine(
     return reader, framing, Detection(reader.name, why)
 
 
+def sampled(source: Source, suffix: str) -> list[Frame]:
+    """The first records of a source of any format, as many as a mapping is tried on."""
+    source.keep()
+    head = _head(source)
+    source.rewind()
+    return _sample(source, _framing(head, suffix), RECORDS_TRIED, BYTES_TRIED)
+
+
 def _head(source: Source) -> bytes:
     """Returns the first MiB, or less if the input is shorter."""
     pieces: list[bytes] = []
@@ -144,13 +155,18 @@ def _is_json(row: bytes) -> bool:
     return True
 
 
-def _sample(source: Source, framing: Framing) -> list[Frame]:
+def _sample(
+    source: Source,
+    framing: Framing,
+    most: int = RECORDS_LOOKED_AT,
+    most_bytes: int = BYTES_LOOKED_AT,
+) -> list[Frame]:
     sample: list[Frame] = []
     size = 0
     for frame in frames(source, framing):
         sample.append(frame)
         size += len(frame.raw)
-        if len(sample) == RECORDS_LOOKED_AT or size > BYTES_LOOKED_AT:
+        if len(sample) == most or size > most_bytes:
             break
     return sample
 

@@ -336,7 +336,7 @@ def _by_word(value: str, path: str) -> str | None:
         about_user = re.search(r"user|customer|human|inbound|incoming", path, re.I) is not None
         return "user" if about_user == (value == "true") else "assistant"
     for pattern, role in (
-        (r"tool|function|api|observation|result", "tool"),
+        (r"tool|function|api\b|observation|result|action|event", "tool"),
         (r"system|developer|instruction", "system"),
         (
             r"user|customer|client|human|visitor|caller|driver|guest|patient|inbound|incoming|end.?user",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from engine.errors import FormatError
-from engine.formats.detect import examine, frames
+from engine.formats.detect import examine, frames, sampled
 from engine.formats.framing import KEPT_OF_OVERSIZED, Frame, Framing
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named
@@ -29,6 +29,7 @@ def open_inputs(
     *,
     format: str | None = None,
     stdin: BinaryIO | None = None,
+    all_branches: bool = False,
 ) -> Iterator[Input]:
     """Opens files, folders and `-` (standard input) in the given order; the files of a folder are sorted.
 
@@ -39,6 +40,7 @@ def open_inputs(
     Args:
         format: Name of a format; None to detect it for each input.
         stdin: Stream to read for `-`; None: the standard input of the process.
+        all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
 
     Raises:
         FormatError: At the call: a path or format does not exist, a folder has no conversations, or a named file cannot
@@ -50,12 +52,30 @@ def open_inputs(
     for given in paths:
         path = os.fspath(given)
         if path == "-":
-            plan.append(_stream(STANDARD_INPUT, stdin or sys.stdin.buffer, format))
+            plan.append(_stream(STANDARD_INPUT, stdin or sys.stdin.buffer, format, all_branches))
         elif os.path.isdir(path):
             plan.extend(_Member(file, os.path.relpath(file, path)) for file in _files_in(path))
         else:
-            plan.append(_named(path, format))
-    return _opened(plan, format)
+            plan.append(_named(path, format, all_branches))
+    return _opened(plan, format, all_branches)
+
+
+def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
+    """Returns the first records of a file of any format, at least one if it holds any.
+
+    Raises:
+        FormatError: It cannot be opened, or nothing in it can be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            records = sampled(Source(file), _suffix(os.fspath(path)))
+    except OSError as error:
+        raise _cannot_open(os.fspath(path), error) from None
+    readable = [frame for frame in records if frame.reason is None]
+    if not readable:
+        reason = records[0].reason if records else "it is empty"
+        raise FormatError(f"Nothing in {path} can be read: {reason}.", "Check the file.")
+    return readable
 
 
 class _Member(NamedTuple):
@@ -65,9 +85,11 @@ class _Member(NamedTuple):
     name: str
 
 
-def _opened(plan: list[_Conversations | _Member], format: str | None) -> Iterator[Input]:
+def _opened(
+    plan: list[_Conversations | _Member], format: str | None, all_branches: bool
+) -> Iterator[Input]:
     for entry in plan:
-        yield _found(entry, format) if isinstance(entry, _Member) else entry
+        yield _found(entry, format, all_branches) if isinstance(entry, _Member) else entry
 
 
 def _files_in(folder: str) -> list[str]:
@@ -94,12 +116,12 @@ def _stem(name: str) -> str:
     return base[: -len(_suffix(base))] if _suffix(base) in SUFFIXES else base
 
 
-def _named(path: str, format: str | None) -> _Conversations:
+def _named(path: str, format: str | None, all_branches: bool) -> _Conversations:
     try:
         status = os.stat(path)
         if stat.S_ISREG(status.st_mode):
-            return _file(path, Path(path).name, format)
-        return _stream(path, open(path, "rb"), format)
+            return _file(path, Path(path).name, format, all_branches)
+        return _stream(path, open(path, "rb"), format, all_branches)
     except FileNotFoundError:
         raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
     except OSError as error:
@@ -113,26 +135,35 @@ def _cannot_open(path: str, error: OSError) -> FormatError:
     )
 
 
-def _file(path: str, name: str, format: str | None) -> _Conversations:
+def _file(path: str, name: str, format: str | None, all_branches: bool) -> _Conversations:
     with open(path, "rb") as file:
         reader, framing, detection = examine(Source(file), path, _suffix(path), format)
     size = os.path.getsize(path)
     return _Conversations(
-        path, _stem(name), size, detection, reader, framing, lambda: Source(open(path, "rb"))
+        path,
+        _stem(name),
+        size,
+        detection,
+        reader,
+        framing,
+        lambda: Source(open(path, "rb")),
+        all_branches,
     )
 
 
-def _stream(label: str, stream: BinaryIO, format: str | None) -> _Conversations:
+def _stream(label: str, stream: BinaryIO, format: str | None, all_branches: bool) -> _Conversations:
     source = Source(stream)
     reader, framing, detection = examine(source, label, "", format)
     name = "stdin" if label == STANDARD_INPUT else _stem(Path(label).name)
-    return _Conversations(label, name, None, detection, reader, framing, lambda: source)
+    return _Conversations(
+        label, name, None, detection, reader, framing, lambda: source, all_branches
+    )
 
 
-def _found(file: _Member, format: str | None) -> Input:
+def _found(file: _Member, format: str | None, all_branches: bool) -> Input:
     """Opens a file of a folder; if it cannot be read as conversations, the input has one rejected record."""
     try:
-        return _file(file.path, Path(file.name).as_posix(), format)
+        return _file(file.path, Path(file.name).as_posix(), format, all_branches)
     except FormatError as error:
         return _Unreadable(file.path, error.message)
     except OSError as error:
@@ -151,6 +182,7 @@ class _Conversations:
         reader: Reader,
         framing: Framing,
         opened: Callable[[], Source],
+        all_branches: bool,
     ) -> None:
         self._label = label
         self._size = size
@@ -158,6 +190,7 @@ class _Conversations:
         self._reader = reader
         self._framing = framing
         self._opened = opened
+        self._all_branches = all_branches
         self._source: Source | None = None
         self._name = name.encode("utf-8", "replace").decode("utf-8")
 
@@ -184,7 +217,7 @@ class _Conversations:
             return
         ids = _Ids()
         try:
-            for frame in frames(self._source, self._framing, self._reader):
+            for frame in frames(self._source, self._framing, self._reader, self._all_branches):
                 if frame.reason is not None:
                     yield Rejected(frame.line, frame.raw, frame.reason)
                 else:

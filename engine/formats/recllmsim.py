@@ -55,7 +55,7 @@ def recognise(record: Any) -> str | None:
     return None if known is None else f"the records have `history`, `task_context` and `{known}`"
 
 
-def read(record: Any, fallback_id: str, _: Any) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:

@@ -66,7 +66,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield Frame(group[0].line, raw, value)
 
 
-def read(record: Any, fallback_id: str, _: Any) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     """Returns the conversation of a group of rows as a draft.
 
     Raises:

@@ -31,7 +31,7 @@ def recognise(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:

@@ -31,7 +31,7 @@ def recognise(record: Any) -> str | None:
     return "the records have `conv_type` and `trace` with role and content"
 
 
-def read(record: Any, fallback_id: str, _: Any) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:

@@ -54,11 +54,13 @@ class ImportStage:
         paths: Sequence[str],
         format: str | None = None,
         stdin: BinaryIO | None = None,
+        all_branches: bool = False,
     ) -> None:
         self._project = project
         self._paths = tuple(paths)
         self._format = format
         self._stdin = stdin
+        self._all_branches = all_branches
         self._interrupted = threading.Event()
         self._total = _total_bytes(self._paths)
         self._before = 0
@@ -87,8 +89,12 @@ class ImportStage:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The paths and the format asked for."""
-        return {"paths": list(self._paths), "format": self._format}
+        """The paths and the format asked for, and whether all branches of trees are taken."""
+        return {
+            "paths": list(self._paths),
+            "format": self._format,
+            "all_branches": self._all_branches,
+        }
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
@@ -108,7 +114,13 @@ class ImportStage:
         """
         for path in self._paths:
             try:
-                for source in open_inputs([path], format=self._format, stdin=self._stdin):
+                opened = open_inputs(
+                    [path],
+                    format=self._format,
+                    stdin=self._stdin,
+                    all_branches=self._all_branches,
+                )
+                for source in opened:
                     yield from self._import(source, run_id)
             except FormatError as error:
                 self._refused.append(error)

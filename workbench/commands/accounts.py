@@ -1,0 +1,62 @@
+"""What was read from the sources of an import, as text."""
+
+from __future__ import annotations
+
+from engine.number_format import counted
+from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
+from engine.text import one_line
+
+MOST_SOURCES = 10
+"""Sources of which the text says what was read; JSON has all."""
+
+MOST_UNREAD = 5
+
+
+def account_lines(sources: list[SourceReport]) -> list[str]:
+    """What was read from each source, those with losses first: format and why, counts, where the text went."""
+    first = sorted(sources, key=lambda source: -source.account.share("nowhere"))[:MOST_SOURCES]
+    lines: list[str] = []
+    for source in first:
+        account = source.account
+        lines.append(f"{source.label}: {source.detection.format}, because {source.detection.why}")
+        counts = [
+            counted(source.conversations, "conversation"),
+            counted(source.messages, "message"),
+        ]
+        if source.rejected:
+            counts.append(f"{source.rejected:,} quarantined")
+        lines.append(f"  {', '.join(counts)}")
+        if account.total:
+            lines.append(shares_line(account))
+        lines += _unread_lines("not read", account.lost)
+        lines += _unread_lines("unknown kind of part, kept as JSON", account.unknown)
+        if account.warns:
+            lines.append(
+                f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"
+                " please check a conversation before you rely on scores."
+            )
+    if len(sources) > len(first):
+        lines.append(f"... and {len(sources) - len(first):,} more sources (all with --json)")
+    return lines
+
+
+def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
+    most = sorted(unread.items(), key=lambda entry: -entry[1].chars)
+    lines = [
+        f"  {what}: `{name}`, {counted(one.times, 'time')}, {one.chars:,} characters,"
+        f" such as {one_line(one.example, 60)!r}"
+        for name, one in most[:MOST_UNREAD]
+    ]
+    if len(most) > MOST_UNREAD:
+        lines.append(f"  ... and {len(most) - MOST_UNREAD:,} more (all with --json)")
+    return lines
+
+
+def shares_line(account: Account) -> str:
+    """Where the text went, as shares."""
+    places = [
+        f"{place} {account.share(place):.1%}"
+        for place in PLACES
+        if account.chars.get(place) or place == "nowhere"
+    ]
+    return f"  text read as: {', '.join(places)}"
