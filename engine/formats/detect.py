@@ -1,4 +1,4 @@
-"""Detects how the records of an input are framed and which format they have, by content and not by file name."""
+"""Reads the records of what is in a file, and detects how they are framed and which format they have, by content."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from itertools import islice
 from typing import Any
 
 from engine.errors import FormatError
+from engine.formats import tables, text_turns
+from engine.formats.containers import Content
 from engine.formats.framing import Frame, Framing, Values, lines
 from engine.formats.json_values import kind_of
 from engine.formats.normalise import looks_like_message
@@ -22,86 +24,153 @@ BYTES_LOOKED_AT = 1 << 20
 
 RECORDS_TRIED = 1_000
 BYTES_TRIED = 8 << 20
+"""How much of a file a mapping is tried on."""
 
 _OPENING = (b"{", b"[")
 _OTHER_KINDS = {
-    b"PK\x03\x04": "a zip archive",
-    b"PAR1": "a Parquet file",
-    b"SQLite format 3": "an SQLite database",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd",
-    b"BZh": "compressed with bzip2",
-    b"\xfd7zXZ": "compressed with xz",
+    b"PK\x03\x04": "a zip archive, which is read from a file only",
+    b"PAR1": "a Parquet file, which is read from a file only",
+    b"SQLite format 3": "an SQLite database, which is read from a file only",
     b"%PDF": "a PDF file",
-    b"\xff\xfe": "text in UTF-16, not UTF-8",
-    b"\xfe\xff": "text in UTF-16, not UTF-8",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
 }
 
 
-def frames(
-    source: Source, framing: Framing, reader: Reader | None = None, all_branches: bool = False
-) -> Iterator[Frame]:
-    """Yields the records of a source from its beginning, as the reader arranges them.
+class Records:
+    """The records of one content, and their format once it is known.
 
-    Args:
-        reader: Reader of the format, if known; after a broken record it recognises where the next one begins.
-        all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
+    Attributes:
+        reader: The reader of the format.
+        detection: The format, and why.
+
+    Raises:
+        FormatError: No format was chosen and none fits.
+        OSError: It cannot be opened.
     """
+
+    def __init__(
+        self, content: Content, suffix: str, wanted: str | None, all_branches: bool = False
+    ) -> None:
+        """
+        Args:
+            suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
+            wanted: The format that the user chose; None to detect it.
+            all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
+        """
+        self._content = content
+        self._all_branches = all_branches
+        self._source = _opened(content)
+        self._framing: Framing = "lines"
+        try:
+            self.reader, self.detection = self._examine(suffix, wanted)
+        finally:
+            if not content.once:
+                self.close()
+
+    @property
+    def position(self) -> int:
+        """Number of bytes read so far; 0 for rows."""
+        return self._source.position if self._source else 0
+
+    def frames(self) -> Iterator[Frame]:
+        """Yields the records from the beginning, as the reader arranges them.
+
+        Raises:
+            OSError: The content cannot be opened again.
+        """
+        reader = self.reader
+        if not self._content.once:
+            self._source = _opened(self._content)
+        found = _framed(self._content, self._source, self._framing, reader)
+        yield from found if reader.arrange is None else reader.arrange(found, self._all_branches)
+
+    def close(self) -> None:
+        """Closes what was opened."""
+        if self._source is not None:
+            self._source.close()
+
+    def _examine(self, suffix: str, wanted: str | None) -> tuple[Reader, Detection]:
+        sample, head = self._sampled(suffix, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
+        values = [frame.value for frame in sample if frame.reason is None]
+        if self._framing == "list" and values and _one_conversation(values[0], wanted):
+            self._framing, values = "values", [values]
+        if wanted is not None:
+            return reader_named(wanted), Detection(wanted, "the format was chosen with --format")
+        chosen = choose_reader(values, len(sample))
+        if chosen is None:
+            raise FormatError(
+                f"{self._content.label} holds no conversations in a known format:"
+                f" {_seen(values, sample, head)}.",
+                "Say where its messages are with `workbench import --map`.",
+            )
+        reader, why = chosen
+        return reader, Detection(reader.name, why)
+
+    def _sampled(self, suffix: str, most: int, most_bytes: int) -> tuple[list[Frame], bytes]:
+        """Returns the first records and the first bytes, and goes back to the beginning."""
+        source = self._source
+        if source is None:
+            return _first(_framed(self._content, None, "lines", None), most, most_bytes), b""
+        source.keep()
+        head = _head(source)
+        source.rewind()
+        self._framing = _framing(head, suffix)
+        source.keep()
+        found = _framed(self._content, source, self._framing, None)
+        sample = _first(found, most, most_bytes)
+        source.rewind()
+        return sample, head
+
+
+def sample_of(content: Content, suffix: str) -> list[Frame]:
+    """The first records of a content of any format, as many as a mapping is tried on.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    source = _opened(content)
+    framing: Framing = "lines"
+    if source is not None:
+        source.keep()
+        framing = _framing(_head(source), suffix)
+        source.rewind()
+    return _first(_framed(content, source, framing, None), RECORDS_TRIED, BYTES_TRIED)
+
+
+def _opened(content: Content) -> Source | None:
+    return Source(content.stream()) if content.stream else None
+
+
+def _framed(
+    content: Content, source: Source | None, framing: Framing, reader: Reader | None
+) -> Iterator[Frame]:
+    """Yields the records as they are framed; after a broken one the reader, if known, recognises the next."""
+    if source is None:
+        assert content.rows is not None
+        return content.rows()
+    if framing == "table":
+        return tables.csv_rows(source)
+    if framing == "text":
+        return text_turns.text_records(source)
+    if framing == "lines":
+        return lines(source)
 
     def is_record(value: Any) -> bool:
         return recognised(value) if reader is None else reader.recognise(value) is not None
 
-    in_list = framing == "list"
-    found = lines(source) if framing == "lines" else iter(Values(source, in_list, is_record))
-    return (
-        found if reader is None or reader.arrange is None else reader.arrange(found, all_branches)
-    )
+    return iter(Values(source, framing == "list", is_record))
 
 
-def examine(
-    source: Source, label: str, suffix: str, wanted: str | None
-) -> tuple[Reader, Framing, Detection]:
-    """Detects framing and format of a source, which is rewound afterwards.
-
-    Args:
-        label: Name of the input in messages.
-        suffix: Suffix of the file's name without `.gz`; used only if the content does not decide.
-        wanted: The format that the user chose; None to detect it.
-
-    Raises:
-        FormatError: No format was chosen and none fits.
-    """
-    source.keep()
-    head = _head(source)
-    source.rewind()
-    framing = _framing(head, suffix)
-    source.keep()
-    sample = _sample(source, framing)
-    source.rewind()
-    values = [frame.value for frame in sample if frame.reason is None]
-    if framing == "list" and values and _one_conversation(values[0], wanted):
-        framing, values = "values", [values]
-    if wanted is not None:
-        return (
-            reader_named(wanted),
-            framing,
-            Detection(wanted, "the format was chosen with --format"),
-        )
-    chosen = choose_reader(values, len(sample))
-    if chosen is None:
-        raise FormatError(
-            f"{label} holds no conversations in a known format: {_seen(values, sample, head)}.",
-            "Say where its messages are with `workbench import --map`, or name its format with --format.",
-        )
-    reader, why = chosen
-    return reader, framing, Detection(reader.name, why)
-
-
-def sampled(source: Source, suffix: str) -> list[Frame]:
-    """The first records of a source of any format, as many as a mapping is tried on."""
-    source.keep()
-    head = _head(source)
-    source.rewind()
-    return _sample(source, _framing(head, suffix), RECORDS_TRIED, BYTES_TRIED)
+def _first(frames: Iterator[Frame], most: int, most_bytes: int) -> list[Frame]:
+    sample: list[Frame] = []
+    size = 0
+    for frame in frames:
+        sample.append(frame)
+        size += len(frame.raw)
+        if len(sample) == most or size > most_bytes:
+            break
+    return sample
 
 
 def _head(source: Source) -> bytes:
@@ -117,12 +186,15 @@ def _head(source: Source) -> bytes:
 def _framing(head: bytes, suffix: str) -> Framing:
     """Detects how the records are framed.
 
+    Text that does not begin as JSON is a table if its lines have equally many cells, or text if it has turns.
     JSON Lines: the first line is complete JSON and more lines follow, or most lines are closed objects or lists (then
     the first record is broken). Otherwise the input is one JSON document.
     """
     rows = [row.strip() for row in islice(_rows(head), RECORDS_LOOKED_AT + 1)]
     if not rows:
         return "lines"
+    if rows[0][:1] == b"[" and rows[0][1:2].isdigit() and text_turns.style_of(head):
+        return "text"  # a line begins with its time
     whole = rows[0][:1] in _OPENING and _is_json(rows[0])
     if whole and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
@@ -130,7 +202,9 @@ def _framing(head: bytes, suffix: str) -> Framing:
     if len(rows) > 1 and 2 * closed > len(rows):
         return "lines"
     if rows[0][:1] not in _OPENING:
-        return "lines"
+        if suffix not in (".csv", ".tsv") and text_turns.style_of(head):
+            return "text"
+        return "table" if tables.delimiter_of(head) else "lines"
     spread_out = rows[0].strip(b"[{ \t") == b"" and len(rows) > 1
     if suffix in (".jsonl", ".ndjson") and not spread_out and any(map(_is_json, rows)):
         return "list" if len(rows) == 1 and rows[0][:1] == b"[" else "lines"
@@ -155,22 +229,6 @@ def _is_json(row: bytes) -> bool:
     return True
 
 
-def _sample(
-    source: Source,
-    framing: Framing,
-    most: int = RECORDS_LOOKED_AT,
-    most_bytes: int = BYTES_LOOKED_AT,
-) -> list[Frame]:
-    sample: list[Frame] = []
-    size = 0
-    for frame in frames(source, framing):
-        sample.append(frame)
-        size += len(frame.raw)
-        if len(sample) == most or size > most_bytes:
-            break
-    return sample
-
-
 def _one_conversation(first: Any, wanted: str | None) -> bool:
     """Whether a list with this first element is one conversation, a bare list of messages."""
     if wanted is None:
@@ -179,7 +237,7 @@ def _one_conversation(first: Any, wanted: str | None) -> bool:
 
 
 def _seen(values: list[Any], sample: list[Frame], head: bytes) -> str:
-    if not head.strip():
+    if not head.strip() and not sample:
         return "it is empty"
     for magic, kind in _OTHER_KINDS.items():
         if head.startswith(magic):

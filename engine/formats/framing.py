@@ -22,7 +22,8 @@ MAX_RECORD = 64 << 20
 KEPT_OF_OVERSIZED = 1 << 20
 """Number of bytes that are kept of a record beyond the limit."""
 
-Framing = Literal["lines", "list", "values"]
+Framing = Literal["lines", "list", "values", "table", "text"]
+"""How records follow each other: JSON Lines, elements of a JSON list, JSON values, rows of a table, turns of a text."""
 
 
 class Outer(NamedTuple):

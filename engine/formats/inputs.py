@@ -1,27 +1,39 @@
-"""Opens files, folders and standard input, each as one `Input`."""
+"""Opens files, folders, archives and standard input; each file with records in it is one `Input`."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from engine.errors import FormatError
-from engine.formats.detect import examine, frames, sampled
-from engine.formats.framing import KEPT_OF_OVERSIZED, Frame, Framing
-from engine.formats.reader import Reader
+from engine.formats.containers import Content, contents
+from engine.formats.detect import Records, sample_of
+from engine.formats.framing import KEPT_OF_OVERSIZED, Frame
 from engine.formats.readers import reader_named
 from engine.formats.single import parse
-from engine.formats.source import Source
 from engine.records.imports import Detection, Input, Parsed, Rejected
 
-SUFFIXES = (".json", ".jsonl", ".ndjson")
 STANDARD_INPUT = "standard input"
 UNKNOWN = "unknown"
+SKIPPED = "skipped"
+
+_PROSE = frozenset((".txt", ".md", ".log"))
+"""Endings of texts of any kind; in a folder, one that has no turns is no log."""
+
+LOG_SUFFIXES = _PROSE.union(
+    (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3"),
+    (".vtt", ".traj", ".eval", ".zip", ".tar", ".tgz"),
+)
+"""Endings of the files of a folder that are looked into; a file that is named is looked into whatever its name."""
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_MOST_NAMED = 3
 
 
 def open_inputs(
@@ -33,8 +45,8 @@ def open_inputs(
 ) -> Iterator[Input]:
     """Opens files, folders and `-` (standard input) in the given order; the files of a folder are sorted.
 
-    A file that is named in `paths` and fits no format is an error. One found in a folder becomes an input of the format
-    `unknown` with one rejected record, so that the others are still imported. Conversations without an id
+    A file that is named in `paths` and fits no format is an error. One found in a folder or an archive becomes an input
+    of the format `unknown` with one rejected record, so that the others are still imported. Conversations without an id
     are named after their file with its path inside the folder, because several folders may have a `1.json`.
 
     Args:
@@ -48,27 +60,28 @@ def open_inputs(
     """
     if format is not None:
         reader_named(format)
-    plan: list[_Conversations | _Member] = []
+    opener = _Opener(format, all_branches)
+    plan: list[Iterator[Input] | list[Input]] = []
     for given in paths:
         path = os.fspath(given)
         if path == "-":
-            plan.append(_stream(STANDARD_INPUT, stdin or sys.stdin.buffer, format, all_branches))
+            plan.append([opener.stream(STANDARD_INPUT, "stdin", stdin or sys.stdin.buffer)])
         elif os.path.isdir(path):
-            plan.extend(_Member(file, os.path.relpath(file, path)) for file in _files_in(path))
+            plan.append(opener.folder(path))
         else:
-            plan.append(_named(path, format, all_branches))
-    return _opened(plan, format, all_branches)
+            plan.append(opener.named(path))
+    return (opened for inputs in plan for opened in inputs)
 
 
 def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
-    """Returns the first records of a file of any format, at least one if it holds any.
+    """Returns the first records of a file of any format, at least one; of an archive, those of its first file.
 
     Raises:
         FormatError: It cannot be opened, or nothing in it can be read.
     """
     try:
-        with open(path, "rb") as file:
-            records = sampled(Source(file), _suffix(os.fspath(path)))
+        first = contents(os.fspath(path), _stem(Path(path).name))[0]
+        records = sample_of(first, _suffix(first.label))
     except OSError as error:
         raise _cannot_open(os.fspath(path), error) from None
     readable = [frame for frame in records if frame.reason is None]
@@ -78,54 +91,121 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
     return readable
 
 
-class _Member(NamedTuple):
-    """A file found in a folder: its path, and its path inside the folder."""
+class _Opener:
+    """Opens paths with the options of one call of `open_inputs`."""
 
-    path: str
-    name: str
+    def __init__(self, format: str | None, all_branches: bool) -> None:
+        self._format = format
+        self._all_branches = all_branches
+
+    def named(self, path: str) -> list[Input]:
+        """Opens a file that the person named; of an archive or a database all that is in it."""
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                return [self.stream(path, _stem(Path(path).name), open(path, "rb"))]
+            found = contents(path, _stem(Path(path).name))
+            if len(found) == 1:
+                return [self._opened(found[0])]
+        except FileNotFoundError:
+            raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
+        except OSError as error:
+            raise _cannot_open(path, error) from None
+        opened = self._all_opened(found)
+        if all(isinstance(one, _Unreadable) for one in opened):
+            raise FormatError(
+                f"Nothing in {path} holds conversations in a known format."
+                f" {opened[0].detection.why}",
+                "Say where the messages are with `workbench import --map`.",
+            )
+        return opened
+
+    def stream(self, label: str, name: str, stream: BinaryIO) -> Input:
+        """Opens a stream, which can be read once."""
+        return self._opened(Content(label, name, None, stream=lambda: stream, once=True))
+
+    def folder(self, folder: str) -> Iterator[Input]:
+        """Opens the files of a folder one after the other; at last, those that were passed over are named.
+
+        Raises:
+            FormatError: At the call: there is no file that may be a log.
+        """
+        wanted, others = logs_in(folder)
+        if not wanted:
+            raise FormatError(
+                f"The folder {folder} holds no conversations.",
+                f"Files ending in {', '.join(sorted(LOG_SUFFIXES))} are read, also compressed.",
+            )
+        return self._files(folder, wanted, others)
+
+    def _files(self, folder: str, wanted: list[str], others: list[str]) -> Iterator[Input]:
+        for path in wanted:
+            name = _stem(Path(os.path.relpath(path, folder)).as_posix())
+            try:
+                found = self._all_opened(contents(path, name))
+            except (FormatError, OSError) as error:
+                found = [_Unreadable(Content(path, name, None), _reason(path, error))]
+            if _suffix(path) in _PROSE and isinstance(found[0], _Unreadable):
+                others.append(path)
+            else:
+                yield from found
+        if others:
+            yield _PassedOver(folder, others)
+
+    def _all_opened(self, found: list[Content]) -> list[Input]:
+        """Opens contents; one that fits no format becomes an input with a rejected record. Of the tables of a database
+        that fit none, only the names are told, since they are not what a person meant."""
+        opened: list[Input] = []
+        passed: list[str] = []
+        for content in found:
+            try:
+                opened.append(self._opened(content))
+            except (FormatError, OSError) as error:
+                if content.rows is not None and len(found) > 1:
+                    passed.append(content.label)
+                else:
+                    opened.append(_Unreadable(content, _reason(content.label, error)))
+        if not opened:
+            reason = f"None of its {len(passed)} tables holds conversations in a known format."
+            return [_Unreadable(found[0], reason)]
+        if passed:
+            opened.append(_PassedOver(found[0].label.split(": ")[0], passed))
+        return opened
+
+    def _opened(self, content: Content) -> Input:
+        suffix = _suffix(content.label)
+        return _Conversations(content, Records(content, suffix, self._format, self._all_branches))
 
 
-def _opened(
-    plan: list[_Conversations | _Member], format: str | None, all_branches: bool
-) -> Iterator[Input]:
-    for entry in plan:
-        yield _found(entry, format, all_branches) if isinstance(entry, _Member) else entry
+def logs_in(folder: str) -> tuple[list[str], list[str]]:
+    """The files of a folder and of the folders in it, sorted: those that may be logs by their names, and the others."""
+    files = sorted(
+        os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names
+    )
+    logs = [file for file in files if _suffix(file) in LOG_SUFFIXES and not _is_hidden(file)]
+    return logs, sorted(set(files).difference(logs))
 
 
-def _files_in(folder: str) -> list[str]:
-    found = [
-        os.path.join(parent, name)
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if _suffix(name) in SUFFIXES
-    ]
-    if not found:
-        raise FormatError(
-            f"The folder {folder} holds no conversations.",
-            f"Files ending in {', '.join(SUFFIXES)} are read, each also with .gz.",
-        )
-    return sorted(found)
+def _is_hidden(path: str) -> bool:
+    return os.path.basename(path).startswith(".")
 
 
 def _suffix(name: str) -> str:
-    return Path(name.lower().removesuffix(".gz")).suffix
+    lower = name.lower()
+    for ending in _COMPRESSED:
+        lower = lower.removesuffix(ending)
+    return Path(lower).suffix
 
 
 def _stem(name: str) -> str:
-    base = name[:-3] if name.lower().endswith(".gz") else name
-    return base[: -len(_suffix(base))] if _suffix(base) in SUFFIXES else base
+    """A file's name without its endings."""
+    base = name
+    for ending in _COMPRESSED:
+        base = base[: -len(ending)] if base.lower().endswith(ending) else base
+    return base[: -len(_suffix(base))] if _suffix(base) in LOG_SUFFIXES else base
 
 
-def _named(path: str, format: str | None, all_branches: bool) -> _Conversations:
-    try:
-        status = os.stat(path)
-        if stat.S_ISREG(status.st_mode):
-            return _file(path, Path(path).name, format, all_branches)
-        return _stream(path, open(path, "rb"), format, all_branches)
-    except FileNotFoundError:
-        raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
-    except OSError as error:
-        raise _cannot_open(path, error) from None
+def _reason(path: str, error: FormatError | OSError) -> str:
+    return error.message if isinstance(error, FormatError) else _cannot_open(path, error).message
 
 
 def _cannot_open(path: str, error: OSError) -> FormatError:
@@ -135,100 +215,46 @@ def _cannot_open(path: str, error: OSError) -> FormatError:
     )
 
 
-def _file(path: str, name: str, format: str | None, all_branches: bool) -> _Conversations:
-    with open(path, "rb") as file:
-        reader, framing, detection = examine(Source(file), path, _suffix(path), format)
-    size = os.path.getsize(path)
-    return _Conversations(
-        path,
-        _stem(name),
-        size,
-        detection,
-        reader,
-        framing,
-        lambda: Source(open(path, "rb")),
-        all_branches,
-    )
-
-
-def _stream(label: str, stream: BinaryIO, format: str | None, all_branches: bool) -> _Conversations:
-    source = Source(stream)
-    reader, framing, detection = examine(source, label, "", format)
-    name = "stdin" if label == STANDARD_INPUT else _stem(Path(label).name)
-    return _Conversations(
-        label, name, None, detection, reader, framing, lambda: source, all_branches
-    )
-
-
-def _found(file: _Member, format: str | None, all_branches: bool) -> Input:
-    """Opens a file of a folder; if it cannot be read as conversations, the input has one rejected record."""
-    try:
-        return _file(file.path, Path(file.name).as_posix(), format, all_branches)
-    except FormatError as error:
-        return _Unreadable(file.path, error.message)
-    except OSError as error:
-        return _Unreadable(file.path, _cannot_open(file.path, error).message)
-
-
 class _Conversations:
     """One input with a known format. A stream can be read once, a file any number of times."""
 
-    def __init__(
-        self,
-        label: str,
-        name: str,
-        size: int | None,
-        detection: Detection,
-        reader: Reader,
-        framing: Framing,
-        opened: Callable[[], Source],
-        all_branches: bool,
-    ) -> None:
-        self._label = label
-        self._size = size
-        self._detection = detection
-        self._reader = reader
-        self._framing = framing
-        self._opened = opened
-        self._all_branches = all_branches
-        self._source: Source | None = None
-        self._name = name.encode("utf-8", "replace").decode("utf-8")
+    def __init__(self, content: Content, records: Records) -> None:
+        self._content = content
+        self._records = records
+        self._name = content.name.encode("utf-8", "replace").decode("utf-8")
 
     @property
     def label(self) -> str:
-        return self._label
+        return self._content.label
 
     @property
     def size(self) -> int | None:
-        return self._size
+        return self._content.size
 
     @property
     def detection(self) -> Detection:
-        return self._detection
+        return self._records.detection
 
     def position(self) -> int:
-        return self._source.position if self._source else 0
+        return self._records.position
 
     def records(self) -> Iterator[Parsed | Rejected]:
-        try:
-            self._source = self._opened()
-        except OSError as error:
-            yield Rejected(None, b"", _cannot_open(self._label, error).message)
-            return
         ids = _Ids()
         try:
-            for frame in frames(self._source, self._framing, self._reader, self._all_branches):
+            for frame in self._records.frames():
                 if frame.reason is not None:
                     yield Rejected(frame.line, frame.raw, frame.reason)
                 else:
                     yield self._record(frame, ids)
+        except OSError as error:
+            yield Rejected(None, b"", _cannot_open(self.label, error).message)
         finally:
-            if self._size is not None:
-                self._source.close()
+            if not self._content.once:
+                self._records.close()
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
         fallback = self._name if frame.line is None else f"{self._name}-{frame.line}"
-        found = parse(self._reader, frame, fallback)
+        found = parse(self._records.reader, frame, fallback)
         if isinstance(found, Rejected):
             return found
         free = ids.free(found.conversation.external_id)
@@ -254,19 +280,19 @@ class _Ids:
 
 
 class _Unreadable:
-    """An input for a file of a folder that fits no format: one rejected record with the reason."""
+    """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        self._path = path
+    def __init__(self, content: Content, reason: str) -> None:
+        self._content = content
         self._reason = reason
 
     @property
     def label(self) -> str:
-        return self._path
+        return self._content.label
 
     @property
     def size(self) -> int | None:
-        return os.path.getsize(self._path) if os.path.exists(self._path) else None
+        return self._content.size
 
     @property
     def detection(self) -> Detection:
@@ -276,9 +302,45 @@ class _Unreadable:
         return self.size or 0
 
     def records(self) -> Iterator[Parsed | Rejected]:
+        beginning = b""
         try:
-            with open(self._path, "rb") as file:
-                beginning = file.read(KEPT_OF_OVERSIZED)
+            if self._content.stream is not None:
+                with self._content.stream() as stream:
+                    beginning = stream.read(KEPT_OF_OVERSIZED)
         except OSError:
-            beginning = b""
+            pass
         yield Rejected(None, beginning, self._reason)
+
+
+class _PassedOver:
+    """An input without records, which names the files of a folder, or the tables of a database, that were not read."""
+
+    def __init__(self, label: str, names: list[str]) -> None:
+        self._label = label
+        self._names = names
+
+    @property
+    def label(self) -> str:
+        return self._label
+
+    @property
+    def size(self) -> int | None:
+        return 0
+
+    @property
+    def detection(self) -> Detection:
+        some = ", ".join(os.path.basename(name) for name in self._names[:_MOST_NAMED])
+        endings = Counter(_suffix(name) or "no ending" for name in self._names)
+        more = len(self._names) - _MOST_NAMED
+        about = f"{len(self._names):,} were passed over, as they are no logs by their names or columns: {some}"
+        if more > 0:
+            about += (
+                f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"
+            )
+        return Detection(SKIPPED, about)
+
+    def position(self) -> int:
+        return 0
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        return iter(())

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal
 
 from engine.errors import Cancelled, FormatError
 from engine.formats import open_inputs
-from engine.formats.inputs import SUFFIXES
+from engine.formats.inputs import logs_in
 from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected, SourceReport
@@ -246,12 +246,7 @@ def _total_bytes(paths: Sequence[str]) -> int | None:
         if path == STDIN:
             return None
         if os.path.isdir(path):
-            for folder, _, names in os.walk(path):
-                total += sum(
-                    _size(os.path.join(folder, name))
-                    for name in names
-                    if name.lower().removesuffix(".gz").endswith(SUFFIXES)
-                )
+            total += sum(map(_size, logs_in(path)[0]))
         elif os.path.exists(path) and not os.path.isfile(path):
             return None
         else:

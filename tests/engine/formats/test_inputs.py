@@ -31,7 +31,7 @@ def external_ids(path: Path) -> list[str]:
 
 
 def test_folder_is_walked_in_sorted_order(tmp_path: Path) -> None:
-    """All files with a known ending are inputs, in sorted order, subfolders too; others are left alone."""
+    """All files with a known ending are inputs, in sorted order, subfolders too; others are named at the end."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(ROW))
     (tmp_path / "a.ndjson").write_bytes(ROW)
@@ -42,8 +42,11 @@ def test_folder_is_walked_in_sorted_order(tmp_path: Path) -> None:
         "a.ndjson",
         "b.jsonl.gz",
         os.path.join("sub", "C.JSON"),
+        ".",
     ]
-    assert [entry.detection.format for entry in found] == ["openai", "openai", "tau_bench"]
+    formats = [entry.detection.format for entry in found]
+    assert formats == ["openai", "openai", "tau_bench", "skipped"]
+    assert "notes.txt" in found[-1].detection.why
 
 
 def test_names_in_a_folder(tmp_path: Path) -> None:
@@ -96,15 +99,14 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
         (b"{}", "an empty object"),
         (b"hello", "not JSON: Expecting value at character 1"),
         (b"PK\x03\x04rest", "a zip archive"),
-        ("[]".encode("utf-16"), "UTF-16"),
     ],
 )
 def test_unknown_content_is_named(data: bytes, words: str) -> None:
-    """When no format fits, the error describes the content and says how to choose a format."""
+    """When no format fits, the error describes the content and says how to map it."""
     with pytest.raises(FormatError) as error:
         opened(data)
     assert words in error.value.message
-    assert "--format" in error.value.hint
+    assert "--map" in error.value.hint
 
 
 def test_detection_says_what_it_saw() -> None:

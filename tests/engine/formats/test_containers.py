@@ -1,0 +1,213 @@
+"""The same records come out of every container, and what is damaged is told."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sqlite3
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from engine.errors import FormatError
+from engine.formats import Parsed, Rejected, open_inputs
+
+ROWS = [
+    {"messages": [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]},
+    {"messages": [{"role": "user", "content": "Grüße, 你好"}]},
+]  # fmt: skip
+LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()
+
+
+def texts(path: Path) -> list[list[tuple[str, str]]]:
+    """Roles and texts of the conversations of a file."""
+    return [
+        [(message.role, message.content) for message in record.conversation.messages]
+        for found in open_inputs([path])
+        for record in found.records()
+        if isinstance(record, Parsed)
+    ]
+
+
+def reasons(path: Path) -> list[str]:
+    """Why records of a file were rejected."""
+    return [
+        record.reason
+        for found in open_inputs([path])
+        for record in found.records()
+        if isinstance(record, Rejected)
+    ]
+
+
+EXPECTED = [[("user", "Book a table"), ("assistant", "Done")], [("user", "Grüße, 你好")]]
+
+
+def zipped(data: bytes, name: str = "logs/a.jsonl") -> bytes:
+    """The bytes of a zip archive with one log, a folder, and what a Mac adds."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("logs/", b"")
+        archive.writestr(name, data)
+        archive.writestr("__MACOSX/logs/._a.jsonl", b"\0\0")
+    return packed.getvalue()
+
+
+def tarred(data: bytes) -> bytes:
+    """The bytes of a tar archive with one log."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        entry = tarfile.TarInfo("logs/a.jsonl")
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+    return packed.getvalue()
+
+
+CONTAINERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": lambda data: zstandard.ZstdCompressor().compress(data),
+    "zip": zipped,
+    "zip of gzip": lambda data: zipped(gzip.compress(data), "logs/a.jsonl.gz"),
+    "zip of zip": lambda data: zipped(zipped(data), "inner.zip"),
+    "tar": tarred,
+    "tar.gz": lambda data: gzip.compress(tarred(data)),
+    "tar.zst": lambda data: zstandard.ZstdCompressor().compress(tarred(data)),
+    "UTF-8 with BOM": lambda data: b"\xef\xbb\xbf" + data,
+    "UTF-16": lambda data: data.decode().encode("utf-16"),
+    "UTF-16 without BOM": lambda data: data.decode().encode("utf-16-le"),
+    "two streams of bzip2": lambda data: bz2.compress(data[:20]) + bz2.compress(data[20:]),
+}
+
+
+@pytest.mark.parametrize("pack", CONTAINERS.values(), ids=CONTAINERS)
+def test_records_of_a_container(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The conversations are those of the plain file, whatever the file is called."""
+    path = tmp_path / "no ending"
+    path.write_bytes(pack(LINES))
+    assert texts(path) == EXPECTED
+    assert reasons(path) == []
+
+
+@pytest.mark.parametrize("name", ["bzip2", "xz", "zstd", "gzip"])
+def test_truncated_data_keep_what_is_readable(name: str, tmp_path: Path) -> None:
+    """Of data that were cut off, the records before the end are read, and the end is told."""
+    many = b"".join(
+        json.dumps({"messages": [{"role": "user", "content": f"{n} {n * 7919 % 10007}"}]}).encode() + b"\n"
+        for n in range(60_000)
+    )  # fmt: skip
+    packed = CONTAINERS[name](many)
+    path = tmp_path / "cut"
+    path.write_bytes(packed[: len(packed) * 9 // 10])
+    assert len(texts(path)) > 1_000
+    assert any("end early" in reason for reason in reasons(path))
+
+
+def test_archive_has_an_input_for_each_member(tmp_path: Path) -> None:
+    """Each file of an archive is an input named after it; one that fits no format is rejected with the reason."""
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/1.json", b'[{"role": "user", "content": "hello"}]')
+        archive.writestr("b/1.json", b'[{"role": "user", "content": "hi"}]')
+        archive.writestr("settings.json", b'{"colour": "blue"}')
+    found = list(open_inputs([path]))
+    assert [entry.label.removeprefix(str(path)) for entry in found] == [
+        ": a/1.json", ": b/1.json", ": settings.json",
+    ]  # fmt: skip
+    ids = [
+        record.conversation.external_id
+        for entry in found
+        for record in entry.records()
+        if isinstance(record, Parsed)
+    ]
+    assert ids == ["logs/a/1.json", "logs/b/1.json"]
+    assert "`colour`" in reasons(path)[0]
+
+
+def test_encrypted_and_damaged_archives_are_refused(tmp_path: Path) -> None:
+    """An archive that cannot be read is an error that says what is wrong."""
+    data = bytearray(zipped(LINES))
+    for at in range(len(data) - 4):  # the flag of encryption, in both kinds of headers
+        if data[at : at + 4] == b"PK\x03\x04":
+            data[at + 6] |= 1
+        if data[at : at + 4] == b"PK\x01\x02":
+            data[at + 8] |= 1
+    encrypted = tmp_path / "encrypted.zip"
+    encrypted.write_bytes(data)
+    with pytest.raises(FormatError, match="is encrypted"):
+        open_inputs([encrypted])
+    damaged = tmp_path / "damaged.zip"
+    damaged.write_bytes(zipped(LINES)[:60])
+    with pytest.raises(FormatError, match="damaged"):
+        open_inputs([damaged])
+
+
+def test_inspect_log_has_a_record_for_each_sample(tmp_path: Path) -> None:
+    """A zip archive with a header and samples is one input; each sample comes with the header of the log."""
+    path = tmp_path / "log.eval"
+    sample = {
+        "messages": [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"task": "sums"}}))
+        archive.writestr("samples/1_epoch_1.json", json.dumps({"id": 1, "epoch": 1, **sample}))
+        archive.writestr("samples/2_epoch_1.json", json.dumps({"id": 2, "epoch": 1, **sample}))
+    assert texts(path) == 2 * [[("user", "2 + 2?"), ("assistant", "4")]]
+    (found,) = open_inputs([path])
+    (first, _) = [record for record in found.records() if isinstance(record, Parsed)]
+    assert "sums" in json.dumps(first.conversation.meta)
+
+
+cells = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=30).filter(
+    lambda text: text.strip() == text and text[:1] not in "[{" and text
+)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), cells), min_size=1, max_size=6))
+def test_tables_give_the_rows_that_were_written(
+    tmp_path: Path, rows: list[tuple[str, str]]
+) -> None:
+    """A conversation with a row for each message is the same from CSV, Parquet and SQLite."""
+    table: list[dict[str, Any]] = [
+        {"conversation_id": "c1", "role": role, "content": text} for role, text in rows
+    ]
+    import csv
+
+    written = tmp_path / "t.csv"
+    with open(written, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(table[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(table)
+    parquet.write_table(pyarrow.Table.from_pylist(table), tmp_path / "t.parquet")
+    database = sqlite3.connect(tmp_path / "t.db")
+    database.execute("drop table if exists chat")
+    database.execute("create table chat (conversation_id, role, content)")
+    database.executemany("insert into chat values (:conversation_id, :role, :content)", table)
+    database.commit()
+    database.close()
+    for name in ("t.csv", "t.parquet", "t.db"):
+        assert texts(tmp_path / name) == [list(rows)], name
+
+
+def test_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library for Parquet the error says how to install it."""
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "t.parquet")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(FormatError, match="pyarrow") as missing:
+        open_inputs([tmp_path / "t.parquet"])
+    assert "[formats]" in missing.value.hint
