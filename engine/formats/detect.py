@@ -105,6 +105,8 @@ class Records:
                 "Say where its messages are with `workbench import --map`.",
             )
         reader, why = chosen
+        if self._source is not None and self._source.guessed:
+            why += f"; the text is not UTF-8 and was read as {self._source.guessed}"
         return reader, Detection(reader.name, why)
 
     def _sampled(self, suffix: str, most: int, most_bytes: int) -> tuple[list[Frame], bytes]:

@@ -6,6 +6,7 @@ import bz2
 import codecs
 import itertools
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -13,23 +14,10 @@ from typing import Any, BinaryIO
 from engine.errors import FormatError
 
 CHUNK = 1 << 18
-PIECE = 1 << 12
 GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_MAGIC = 6
-
-
-def _zstd() -> Any:
-    """A decompressor of zstd.
-
-    Raises:
-        FormatError: The library is not installed.
-    """
-    try:
-        import zstandard
-    except ImportError:
-        raise missing_library("zstd", "zstandard") from None
-    return zstandard.ZstdDecompressor().decompressobj()
+_PIECE = 1 << 9
 
 
 def missing_library(what: str, library: str) -> FormatError:
@@ -40,26 +28,63 @@ def missing_library(what: str, library: str) -> FormatError:
     )
 
 
+class _Zstd:
+    """Decompresses one stream of zstd as `bz2.BZ2Decompressor` does.
+
+    The library cannot bound what comes out of a call, so little is put in: a block of 4 bytes can become 128 KiB.
+
+    Raises:
+        FormatError: The library is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise missing_library("zstd", "zstandard") from None
+        self._stream = zstandard.ZstdDecompressor().decompressobj()
+        self._left = memoryview(b"")
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._stream.eof)
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._left
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._stream.unused_data) + bytes(self._left)
+
+    def decompress(self, data: bytes, _: int) -> bytes:
+        left = memoryview(data) if data else self._left
+        self._left = left[_PIECE:]
+        return bytes(self._stream.decompress(left[:_PIECE]))
+
+
 _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"BZh": ("bzip2", bz2.BZ2Decompressor),
     b"\xfd7zXZ\x00": ("xz", lzma.LZMADecompressor),
-    b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+    b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
 """Compressed data by their first bytes: name, and what decompresses one stream of them; gzip is read apart."""
 
 
 class Source:
-    """Reads a binary stream in chunks. Compression and UTF-16 are recognised by the first bytes; the chunks are UTF-8,
-    as far as the data are text, without a byte order mark.
+    """Reads a binary stream in chunks. Compression, UTF-16 and Windows-1252 are recognised by the first bytes; the
+    chunks are UTF-8, as far as the data are text, without a byte order mark.
 
     Attributes:
         position: Number of bytes read from the stream so far, before decompression.
         error: Why the data ended early (a truncated or damaged file, a failing disk); None if it did not.
+        guessed: The encoding, if nothing says it and the beginning is not UTF-8; None until something was read.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
         self.position = 0
         self.error: str | None = None
+        self.guessed: str | None = None
         self._stream = stream
         self._chunks = self._decompressed()
         self._kept: list[bytes] | None = None
@@ -105,7 +130,11 @@ class Source:
             if len(first) >= _LONGEST_MAGIC:
                 break
         if encoding := _utf16(first):
-            yield from _in_utf8(encoding, first, plain)
+            yield from _in_utf8(codecs.getincrementaldecoder(encoding)("replace"), first, plain)
+            return
+        if _is_windows_1252(first):
+            self.guessed = "Windows-1252"
+            yield from _in_utf8(codecs.getincrementaldecoder("utf-8")(_MIXED), first, plain)
             return
         if first := first.removeprefix(_BOM):
             yield first
@@ -126,18 +155,17 @@ class Source:
     ) -> Iterator[bytes]:
         """Yields the data of all compressed streams one after the other."""
         stream = new()
-        while data or (data := self._take()):
-            # A small piece cannot become very large, however well it was compressed.
-            piece, data = data[:PIECE], data[PIECE:]
+        while data or not stream.needs_input or (data := self._take()):
             try:
-                out = stream.decompress(piece)
+                out = stream.decompress(data, CHUNK * 4)
             except Exception as error:  # noqa: BLE001 -- each library raises its own
                 self.error = f"the {name} data are damaged: {error}"
                 return
+            data = b""
             if out:
                 yield out
             if stream.eof:
-                data = stream.unused_data + data
+                data = stream.unused_data
                 while len(data) < len(magic) and (more := self._take()):
                     data += more
                 if not data.strip(b"\0"):
@@ -205,8 +233,46 @@ def _utf16(first: bytes) -> str | None:
     return None
 
 
-def _in_utf8(encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
+_MIXED = "windows-1252-where-not-utf-8"
+
+
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(_MIXED, _as_windows_1252)
+
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+_NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
+
+
+def _is_windows_1252(first: bytes) -> bool:
+    """Whether a beginning is text in the usual encoding of old Windows programs.
+
+    Nothing in it may be UTF-8 outside ASCII. JSON is UTF-8 by its definition and may be damaged, so a few bytes in it
+    prove nothing.
+    """
+    found = _NOT_ASCII.findall(first)
+    least = 3 if first.lstrip()[:1] in (b"{", b"[") else 1
+    return (
+        len(found) >= least
+        and _NEVER_IN_TEXT.search(first) is None
+        and not any(map(_is_utf8, found))
+    )
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _in_utf8(
+    decoder: codecs.IncrementalDecoder, first: bytes, rest: Iterator[bytes]
+) -> Iterator[bytes]:
     for chunk in itertools.chain((first,), rest):
         if text := decoder.decode(chunk):
             yield text.encode("utf-8", "surrogatepass")

@@ -23,6 +23,7 @@ from pyarrow import parquet
 
 from engine.errors import FormatError
 from engine.formats import Parsed, Rejected, open_inputs
+from engine.formats.source import Source
 
 ROWS = [
     {"messages": [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]},
@@ -211,3 +212,33 @@ def test_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(FormatError, match="pyarrow") as missing:
         open_inputs([tmp_path / "t.parquet"])
     assert "[formats]" in missing.value.hint
+
+
+def test_text_of_old_windows_programs_is_read_and_told(tmp_path: Path) -> None:
+    """A file without any UTF-8 outside ASCII is Windows-1252, and the reason says so."""
+    row = {"messages": [{"role": "user", "content": "Où est ma commande? «Déjà livrée» – 5 €"}]}
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(json.dumps(row, ensure_ascii=False).encode("cp1252"))
+    assert texts(path) == [[("user", "Où est ma commande? «Déjà livrée» – 5 €")]]
+    (found,) = open_inputs([path])
+    assert found.detection.why.endswith("the text is not UTF-8 and was read as Windows-1252")
+
+
+def test_damaged_utf8_is_not_guessed_at(tmp_path: Path) -> None:
+    """Where a file has UTF-8 outside ASCII, other bytes are damage and their record is rejected."""
+    path = tmp_path / "damaged.jsonl"
+    path.write_bytes(LINES + json.dumps(ROWS[0]).encode().replace(b"table", b"t\xe9b\xe8l\xe9"))
+    assert texts(path) == EXPECTED
+    assert "broken UTF-8" in reasons(path)[0]
+
+
+@pytest.mark.parametrize("name", ["bzip2", "xz", "zstd"])
+def test_no_step_of_decompressing_gives_much(name: str) -> None:
+    """However well data were compressed, they come in pieces of at most 16 MiB."""
+    source = Source(io.BytesIO(CONTAINERS[name](bytes(100 << 20))))
+    sizes: list[int] = []
+    while chunk := source.read():
+        sizes.append(len(chunk))
+    assert sum(sizes) == 100 << 20
+    assert max(sizes) <= 16 << 20
+    assert source.error is None
