@@ -3,45 +3,64 @@ rows of a table."""
 
 from __future__ import annotations
 
+import copy
 import io
+import lzma
 import os
 import re
-import struct
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, cast
 
 from engine.errors import FormatError
 from engine.formats.framing import MAX_RECORD, Frame, Outer, load
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.source import Source, missing_library
+from engine.formats.source import Source
 from engine.formats.tables import parquet_rows, sqlite_rows, sqlite_tables
 
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
 
-_ZSTD_IN_ZIP = 93
-_COPIED_AT_ONCE = 1 << 20
-_JUNK = re.compile(r"(?:^|/)(?:__MACOSX/|\.|Thumbs\.db$|desktop\.ini$)")
+FREELY_UNPACKED = 1 << 30
+"""Number of bytes to which anything may be unpacked on the disk."""
+
+MOST_UNPACKED = 200
+"""How many times its size something larger may be unpacked to; logs become ten to fifty times as large."""
+
+_BEGINNING = 512
+_HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
+"""Compression in zip archives whose data are as in a file: bzip2 and zstd."""
+
+_NOT_LOGS = re.compile(
+    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|xlsx|pptx|odt|epub|html?|css|"
+    r"[jt]sx?|pyc?|c|h|cc|cpp|java|go|rs|rb|sh|ipynb|so|dll|exe|whl|jar|ya?ml|toml|ini|lock|bin|pt|onnx|gguf|safetensors|"
+    r"np[yz]|pkl|wb)$|-(?:wal|shm|journal)$",
+    re.IGNORECASE,
+)
+_OF_FILE_MANAGERS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
+_AIDER = ".aider.chat.history.md"
 _INSPECT_SAMPLE = re.compile(r"^samples/.*\.json$")
 _INSPECT_HEADERS = ("header.json", "_journal/start.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Something in a file that has records: bytes, or rows.
+    """Something in a file: bytes, or rows, or what cannot be read.
 
     Attributes:
         label: Where it is, as a person reads it: the path, and in an archive or a database the name inside.
         name: Its path or name from which conversations without an id get theirs.
-        size: Number of bytes on disk or in the archive; None if unknown.
-        stream: Opens its bytes; None if it has rows.
-        rows: Yields its rows; None if it has bytes.
+        size: Number of bytes of the file on disk that it stands for; None if unknown.
+        stream: Opens its bytes; None if it has none.
+        rows: Yields its rows; None if it has none.
         once: Whether it can be read only once, as a pipe.
+        read: Number of bytes that reading it takes, if that is not `size`, as in an archive.
+        kind: What may be a log; the table of a database, which may be about anything; or what is no log by its name.
+        error: Why it cannot be read.
     """
 
     label: str
@@ -50,10 +69,42 @@ class Content:
     stream: Callable[[], BinaryIO] | None = None
     rows: Callable[[], Iterator[Frame]] | None = None
     once: bool = False
+    read: int | None = None
+    kind: Literal["log", "table", "other"] = "log"
+    error: FormatError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file on disk: the person's, or one unpacked from it, which is deleted when nothing holds `held` any more.
+
+    Attributes:
+        size: Number of bytes of the person's file that it stands for.
+        depth: In how many archives it lies.
+    """
+
+    path: str
+    label: str
+    name: str
+    size: int
+    depth: int
+    held: Any = None
+
+    def share(self, packed: int) -> int:
+        """How many bytes of the person's file so many bytes of this one stand for."""
+        return packed * self.size // max(1, os.path.getsize(self.path))
+
+
+def is_other(name: str) -> bool:
+    """Whether a file of a folder or an archive is no log by its name: hidden, an image, code and the like."""
+    base = name.replace(os.sep, "/").rpartition("/")[2]
+    if base.startswith(".") and base != _AIDER:
+        return True
+    return bool(_NOT_LOGS.search(base) or _OF_FILE_MANAGERS.search(name))
 
 
 def contents(path: str, name: str) -> list[Content]:
-    """Returns what a file has, at least one content.
+    """Returns what a file has, at least one content that may be a log.
 
     Args:
         name: Name of the file for conversations without an id.
@@ -62,105 +113,222 @@ def contents(path: str, name: str) -> list[Content]:
         FormatError: An archive or a database cannot be read, or has nothing in it.
         OSError: The file cannot be opened.
     """
-    with open(path, "rb") as file:
-        start = file.read(512)
-    if start.startswith(b"PAR1"):
-        return [Content(path, name, os.path.getsize(path), rows=lambda: parquet_rows(path))]
-    if start.startswith(b"SQLite format 3\0"):
-        return _tables(path, name)
-    found = list(_archived(lambda: _open(path), path, name, os.path.getsize(path), 0))
-    if not found:
-        raise FormatError(f"The archive {path} has no files in it.", "Check the file.")
+    found = list(_contents(_File(path, path, name, os.path.getsize(path), 0)))
+    if all(content.kind == "other" for content in found):
+        raise FormatError(f"The archive {path} has no logs in it.", "Check the file.")
     return found
+
+
+def _kind(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
+    if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "zip"
+    if start.startswith(b"PAR1"):
+        return "Parquet"
+    if start.startswith(b"SQLite format 3\0"):
+        return "SQLite"
+    return "tar" if start[257:262] == b"ustar" else None
+
+
+def _contents(file: _File) -> Iterator[Content]:
+    with open(file.path, "rb") as opened:
+        kind = _kind(opened.read(_BEGINNING))
+    if kind == "Parquet":
+        yield Content(file.label, file.name, file.size, rows=lambda: parquet_rows(file.path))
+    elif kind == "SQLite":
+        yield from _tables(file)
+    elif kind == "zip":
+        yield from _zip_members(file)
+    elif kind == "tar":
+        yield from _tar_members(file)
+    else:
+        yield from _unpacked(lambda: _open(file.path), file, None)
 
 
 def _open(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
-def _tables(path: str, name: str) -> list[Content]:
-    names = sqlite_tables(path)
+def _tables(file: _File) -> Iterator[Content]:
+    names = sqlite_tables(file.path, file.label)
     if not names:
-        raise FormatError(f"The SQLite database {path} has no rows.", "Check the file.")
-    size = os.path.getsize(path)
+        raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
 
     def content(table: str) -> Content:
-        return Content(
-            f"{path}: {table}", f"{name}/{table}", size, rows=lambda: sqlite_rows(path, table)
-        )
+        label, name = f"{file.label}: {table}", f"{file.name}/{table}"
+        size = file.size // len(names)
+        return Content(label, name, size, rows=lambda: sqlite_rows(file.path, table), kind="table")
 
-    return [content(table) for table in names]
-
-
-def _archived(
-    opened: Callable[[], BinaryIO], label: str, name: str, size: int | None, depth: int
-) -> Iterator[Content]:
-    """Yields the members of an archive; the stream itself if it is none, or lies too deep."""
-    with opened() as stream:
-        start = stream.read(4)
-    if depth < DEEPEST_ARCHIVE and start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        yield from _zip_members(opened, label, name, depth)
-    elif depth < DEEPEST_ARCHIVE and (unpacked := _tar(opened, label)) is not None:
-        yield from _tar_members(unpacked, label, name, depth)
-    else:
-        yield Content(label, name, size, stream=opened)
+    yield from map(content, names)
 
 
-def _zip_members(
-    opened: Callable[[], BinaryIO], label: str, name: str, depth: int
-) -> Iterator[Content]:
+def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
+    """Yields what is in a stream: itself, or what is in the archive, database or table that it is, decompressed.
+
+    Args:
+        file: What to call it; its path need not be that of the stream.
+        read: Number of bytes that reading the stream takes; None if that is the size of the file.
+    """
     try:
-        archive = zipfile.ZipFile(opened())
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+        source = Source(opened())
+        start = source.read()
+        while len(start) < _BEGINNING and (more := source.read()):
+            start += more
+        kind = _kind(start)
+        if kind is None:
+            source.close()
+            yield Content(file.label, file.name, file.size, stream=opened, read=read)
+            return
+        if kind in ("zip", "tar") and file.depth >= DEEPEST_ARCHIVE:
+            raise FormatError(
+                f"{file.label} is an archive within {DEEPEST_ARCHIVE} others.", "Unpack it first."
+            )
+        held = _on_disk(start, source, file)
+        yield from _contents(_File(held.name, file.label, file.name, file.size, file.depth, held))
+        if source.error:
+            raise FormatError(f"{file.label} is damaged: {source.error}.", "Check the file.")
+    except FormatError as error:
+        yield Content(file.label, file.name, file.size, error=error)
+    except OSError as error:
+        yield Content(file.label, file.name, file.size, error=cannot_open(file.label, error))
+
+
+def cannot_open(label: str, error: OSError) -> FormatError:
+    """The error for something that cannot be opened."""
+    return FormatError(
+        f"{label} cannot be opened: {error.strerror or error}.",
+        "Check that you may read it, and that it is whole.",
+    )
+
+
+def _on_disk(start: bytes, source: Source, file: _File) -> Any:
+    """Writes a stream into a file that is deleted when it is closed."""
+    held = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
+    while start:
+        held.write(start)
+        if held.tell() > max(FREELY_UNPACKED, MOST_UNPACKED * file.size):
+            raise FormatError(
+                f"{file.label} unpacks to more than {MOST_UNPACKED} times its size.",
+                "Unpack it first, if it is what it should be.",
+            )
+        start = source.read()
+    source.close()
+    held.flush()
+    return held
+
+
+class _Member(io.BufferedIOBase):
+    """The bytes of a member of an archive; whatever goes wrong is an OSError, after all bytes before it."""
+
+    def __init__(self, stream: Any, checksum: int | None) -> None:
+        self._stream = stream
+        self._expected = checksum
+        self._sum = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            data: bytes = self._stream.read(size)
+        except (
+            zipfile.BadZipFile,
+            tarfile.TarError,
+            zlib.error,
+            lzma.LZMAError,
+            EOFError,
+        ) as error:
+            raise OSError(f"the archive is damaged: {error}") from None
+        self._sum = zlib.crc32(data, self._sum)
+        if not data and size and self._expected is not None and self._sum != self._expected:
+            self._expected = None
+            raise OSError("the archive is damaged: the checksum is wrong")
+        return data
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _zip_members(file: _File) -> Iterator[Content]:
+    try:
+        archive = zipfile.ZipFile(file.path)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
         raise FormatError(
-            f"The zip archive {label} is damaged: {error}.", "Check the file."
+            f"The zip archive {file.label} is damaged: {error}.", "Check the file."
         ) from None
-    members = [entry for entry in archive.infolist() if _is_wanted(entry.filename, entry.is_dir())]
-    if any(entry.flag_bits & 1 for entry in members):
-        raise FormatError(f"The zip archive {label} is encrypted.", "Unpack it first.")
+    members = [entry for entry in archive.infolist() if not entry.is_dir()]
     names = {entry.filename for entry in members}
-    header = next((one for one in _INSPECT_HEADERS if one in names), None)
+    header = next((name for name in _INSPECT_HEADERS if name in names), None)
     samples = [entry for entry in members if _INSPECT_SAMPLE.match(entry.filename)]
     if header is not None and samples:
-        rows = _inspect_rows(archive, archive.getinfo(header), samples)
-        yield Content(label, name, None, rows=rows)
+        rows = _inspect_rows(file, archive, archive.getinfo(header), samples)
+        yield Content(file.label, file.name, file.size, rows=rows)
         return
     for entry in members:
 
-        def member(entry: zipfile.ZipInfo = entry) -> BinaryIO:
+        def opened(entry: zipfile.ZipInfo = entry) -> BinaryIO:
             return _zip_stream(archive, entry)
 
-        inside = f"{label}: {entry.filename}"
-        yield from _archived(member, inside, f"{name}/{entry.filename}", entry.file_size, depth + 1)
+        packed = entry.compress_type in _HAS_OWN_MAGIC
+        read = entry.compress_size if packed else entry.file_size
+        yield from _member(file, entry.filename, entry.compress_size, opened, read)
+
+
+def _tar_members(file: _File) -> Iterator[Content]:
+    try:
+        archive = tarfile.open(file.path, "r:")  # noqa: SIM115 -- read with its members
+        for entry in archive:
+            if entry.isdir():
+                continue
+
+            def opened(entry: tarfile.TarInfo = entry) -> BinaryIO:
+                stream = archive.extractfile(entry) if entry.isfile() else None
+                if stream is None:
+                    raise OSError("it is a link or a device")
+                return cast(BinaryIO, _Member(stream, None))
+
+            yield from _member(file, entry.name, entry.size, opened, entry.size)
+    except (tarfile.TarError, OSError) as error:
+        damage = FormatError(
+            f"The tar archive {file.label} is damaged: {error}.", "Check the file."
+        )
+        yield Content(file.label, file.name, 0, error=damage)
+
+
+def _member(
+    file: _File, name: str, packed: int, opened: Callable[[], BinaryIO], read: int
+) -> Iterator[Content]:
+    """Yields what is in a member of an archive."""
+    label = f"{file.label}: {name}"
+    if is_other(name):
+        yield Content(label, name, 0, kind="other")
+        return
+    inside = _File(file.path, label, f"{file.name}/{name}", file.share(packed), file.depth + 1)
+    yield from _unpacked(opened, inside, read)
 
 
 def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
-    """The bytes of a member of a zip archive, also if they are compressed with zstd."""
-    if entry.compress_type != _ZSTD_IN_ZIP:
-        try:
-            return archive.open(entry)  # type: ignore[return-value]
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-            raise OSError(f"the zip archive cannot be read: {error}") from None
+    """The bytes of a member of a zip archive; compressed ones if `Source` can decompress them."""
+    if entry.flag_bits & 1:
+        raise OSError("it is encrypted")
+    plain = copy.copy(entry)
+    checksum: int | None = entry.CRC
+    del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
+    if entry.compress_type in _HAS_OWN_MAGIC:
+        plain.compress_type, plain.file_size, checksum = (
+            zipfile.ZIP_STORED,
+            entry.compress_size,
+            None,
+        )
     try:
-        import zstandard
-    except ImportError:
-        raise missing_library("this zip archive", "zstandard") from None
-    file = archive.fp
-    assert file is not None
-    file.seek(entry.header_offset)
-    *_, name_length, extra_length = struct.unpack("<4s5H3I2H", file.read(30))
-    file.seek(entry.header_offset + 30 + name_length + extra_length)
-    packed = io.BytesIO(file.read(entry.compress_size))
-    unpacked: BinaryIO = zstandard.ZstdDecompressor().stream_reader(packed)
-    return unpacked
+        return cast(BinaryIO, _Member(archive.open(plain), checksum))
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise OSError(f"the archive is damaged: {error}") from None
 
 
 def _inspect_rows(
-    archive: zipfile.ZipFile, header: zipfile.ZipInfo, samples: list[zipfile.ZipInfo]
+    file: _File, archive: zipfile.ZipFile, header: zipfile.ZipInfo, samples: list[zipfile.ZipInfo]
 ) -> Callable[[], Iterator[Frame]]:
     """The rows of a log of Inspect: the samples, split from the log."""
 
-    def rows() -> Iterator[Frame]:
+    def rows(_: _File = file) -> Iterator[Frame]:
         head: Any = None
         try:
             head = _json_of(archive, header)
@@ -179,53 +347,18 @@ def _inspect_rows(
 
 
 def _json_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
-    if entry.file_size > MAX_RECORD:
-        raise BadRecord(f"it is larger than {MAX_RECORD >> 20} MiB")
     try:
-        with _zip_stream(archive, entry) as stream:
-            return load(stream.read(), "file")
-    except (OSError, zipfile.BadZipFile) as error:
-        raise BadRecord(f"it is damaged: {error}") from None
-
-
-def _tar(opened: Callable[[], BinaryIO], label: str) -> BinaryIO | None:
-    """The bytes of a tar archive, decompressed into a file without a name; None if it is none."""
-    source = Source(opened())
-    start = source.read()
-    while len(start) < 512 and (more := source.read()):
-        start += more
-    if start[257:262] != b"ustar":
-        source.close()
-        return None
-    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as its members are read
-    while start:
-        unpacked.write(start)
-        start = source.read()
+        source = Source(_zip_stream(archive, entry))
+    except OSError as error:
+        raise BadRecord(str(error)) from None
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MAX_RECORD and (piece := source.read()):
+        pieces.append(piece)
+        size += len(piece)
     source.close()
-    unpacked.seek(0)
-    return unpacked
-
-
-def _tar_members(unpacked: BinaryIO, label: str, name: str, depth: int) -> Iterator[Content]:
-    try:
-        archive = tarfile.open(fileobj=unpacked)  # noqa: SIM115 -- read with its members
-        members = archive.getmembers()
-    except tarfile.TarError as error:
-        raise FormatError(
-            f"The tar archive {label} is damaged: {error}.", "Check the file."
-        ) from None
-    for entry in members:
-        if not _is_wanted(entry.name, not entry.isfile()):
-            continue
-
-        def member(entry: tarfile.TarInfo = entry) -> BinaryIO:
-            stream = archive.extractfile(entry)
-            assert stream is not None
-            return stream  # type: ignore[return-value]
-
-        inside = f"{label}: {entry.name}"
-        yield from _archived(member, inside, f"{name}/{entry.name}", entry.size, depth + 1)
-
-
-def _is_wanted(name: str, is_folder: bool) -> bool:
-    return not is_folder and not _JUNK.search(str(PurePosixPath(name)))
+    if size > MAX_RECORD:
+        raise BadRecord(f"it is larger than {MAX_RECORD >> 20} MiB")
+    if source.error:
+        raise BadRecord(source.error)
+    return load(b"".join(pieces), "file")

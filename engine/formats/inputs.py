@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import FormatError
-from engine.formats.containers import Content, contents
+from engine.formats.containers import Content, cannot_open, contents, is_other
 from engine.formats.detect import Records, sample_of
 from engine.formats.framing import KEPT_OF_OVERSIZED, Frame
 from engine.formats.readers import reader_named
@@ -23,16 +23,28 @@ STANDARD_INPUT = "standard input"
 UNKNOWN = "unknown"
 SKIPPED = "skipped"
 
-_PROSE = frozenset((".txt", ".md", ".log"))
-"""Endings of texts of any kind; in a folder, one that has no turns is no log."""
-
-LOG_SUFFIXES = _PROSE.union(
-    (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3"),
-    (".vtt", ".traj", ".eval", ".zip", ".tar", ".tgz"),
+LOG_SUFFIXES = frozenset(
+    (
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".csv",
+        ".tsv",
+        ".parquet",
+        ".db",
+        ".sqlite",
+        ".sqlite3",
+        ".vtt",
+        ".traj",
+        ".eval",
+    )
 )
-"""Endings of the files of a folder that are looked into; a file that is named is looked into whatever its name."""
+"""Endings of logs; a file of a folder or an archive that ends so and fits no format is told as one that was refused."""
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_TEXTS = (".txt", ".md", ".log")
+_ARCHIVES = (".zip", ".tar", ".tgz")
+_KNOWN = LOG_SUFFIXES.union(_TEXTS, _ARCHIVES)
 _MOST_NAMED = 3
 
 
@@ -80,10 +92,13 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
         FormatError: It cannot be opened, or nothing in it can be read.
     """
     try:
-        first = contents(os.fspath(path), _stem(Path(path).name))[0]
+        found = contents(os.fspath(path), _stem(Path(path).name))
+        first = next((one for one in found if one.kind != "other" and one.error is None), None)
+        if first is None:
+            raise next(one.error for one in found if one.error is not None)
         records = sample_of(first, _suffix(first.label))
     except OSError as error:
-        raise _cannot_open(os.fspath(path), error) from None
+        raise cannot_open(os.fspath(path), error) from None
     readable = [frame for frame in records if frame.reason is None]
     if not readable:
         reason = records[0].reason if records else "it is empty"
@@ -109,9 +124,9 @@ class _Opener:
         except FileNotFoundError:
             raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
         except OSError as error:
-            raise _cannot_open(path, error) from None
-        opened = self._all_opened(found)
-        if all(isinstance(one, _Unreadable) for one in opened):
+            raise cannot_open(path, error) from None
+        opened = self._all_opened(path, found)
+        if not any(isinstance(one, _Conversations) for one in opened):
             raise FormatError(
                 f"Nothing in {path} holds conversations in a known format."
                 f" {opened[0].detection.why}",
@@ -133,7 +148,7 @@ class _Opener:
         if not wanted:
             raise FormatError(
                 f"The folder {folder} holds no conversations.",
-                f"Files ending in {', '.join(sorted(LOG_SUFFIXES))} are read, also compressed.",
+                f"Logs end in {', '.join(sorted(LOG_SUFFIXES))} or are text, also compressed or in archives.",
             )
         return self._files(folder, wanted, others)
 
@@ -141,52 +156,59 @@ class _Opener:
         for path in wanted:
             name = _stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
-                found = self._all_opened(contents(path, name))
+                found = self._all_opened(path, contents(path, name))
             except (FormatError, OSError) as error:
-                found = [_Unreadable(Content(path, name, None), _reason(path, error))]
-            if _suffix(path) in _PROSE and isinstance(found[0], _Unreadable):
-                others.append(path)
-            else:
-                yield from found
+                found = [self._refused(Content(path, name, None), error)]
+            for opened in found:
+                if isinstance(opened, _PassedOver):
+                    others += opened.names
+                else:
+                    yield opened
         if others:
             yield _PassedOver(folder, others)
 
-    def _all_opened(self, found: list[Content]) -> list[Input]:
-        """Opens contents; one that fits no format becomes an input with a rejected record. Of the tables of a database
-        that fit none, only the names are told, since they are not what a person meant."""
+    def _all_opened(self, path: str, found: list[Content]) -> list[Input]:
+        """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
+        be logs, and of the other tables of a database, only the names are told."""
         opened: list[Input] = []
         passed: list[str] = []
         for content in found:
+            if content.kind == "other":
+                passed.append(content.label)
+                continue
             try:
                 opened.append(self._opened(content))
             except (FormatError, OSError) as error:
-                if content.rows is not None and len(found) > 1:
-                    passed.append(content.label)
+                refused = self._refused(content, error)
+                if isinstance(refused, _PassedOver):
+                    passed += refused.names
                 else:
-                    opened.append(_Unreadable(content, _reason(content.label, error)))
-        if not opened:
-            reason = f"None of its {len(passed)} tables holds conversations in a known format."
-            return [_Unreadable(found[0], reason)]
-        if passed:
-            opened.append(_PassedOver(found[0].label.split(": ")[0], passed))
-        return opened
+                    opened.append(refused)
+        return [*opened, _PassedOver(path, passed)] if passed else opened
+
+    def _refused(self, content: Content, error: FormatError | OSError) -> _Unreadable | _PassedOver:
+        if content.kind == "table" or (
+            content.error is None and _suffix(content.label) not in LOG_SUFFIXES
+        ):
+            return _PassedOver(content.label, [content.label])
+        return _Unreadable(content, _reason(content.label, error))
 
     def _opened(self, content: Content) -> Input:
+        if content.error is not None:
+            raise content.error
         suffix = _suffix(content.label)
         return _Conversations(content, Records(content, suffix, self._format, self._all_branches))
 
 
 def logs_in(folder: str) -> tuple[list[str], list[str]]:
     """The files of a folder and of the folders in it, sorted: those that may be logs by their names, and the others."""
-    files = sorted(
-        os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names
-    )
-    logs = [file for file in files if _suffix(file) in LOG_SUFFIXES and not _is_hidden(file)]
-    return logs, sorted(set(files).difference(logs))
-
-
-def _is_hidden(path: str) -> bool:
-    return os.path.basename(path).startswith(".")
+    logs: list[str] = []
+    others: list[str] = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            (others if is_other(os.path.relpath(path, folder)) else logs).append(path)
+    return sorted(logs), sorted(others)
 
 
 def _suffix(name: str) -> str:
@@ -201,18 +223,11 @@ def _stem(name: str) -> str:
     base = name
     for ending in _COMPRESSED:
         base = base[: -len(ending)] if base.lower().endswith(ending) else base
-    return base[: -len(_suffix(base))] if _suffix(base) in LOG_SUFFIXES else base
+    return base[: -len(_suffix(base))] if _suffix(base) in _KNOWN else base
 
 
 def _reason(path: str, error: FormatError | OSError) -> str:
-    return error.message if isinstance(error, FormatError) else _cannot_open(path, error).message
-
-
-def _cannot_open(path: str, error: OSError) -> FormatError:
-    return FormatError(
-        f"{path} cannot be opened: {error.strerror or error}.",
-        "Check that you may read it.",
-    )
+    return error.message if isinstance(error, FormatError) else cannot_open(path, error).message
 
 
 class _Conversations:
@@ -236,7 +251,10 @@ class _Conversations:
         return self._records.detection
 
     def position(self) -> int:
-        return self._records.position
+        content, position = self._content, self._records.position
+        if content.read is None or content.size is None:
+            return position
+        return min(content.size, position * content.size // max(1, content.read))
 
     def records(self) -> Iterator[Parsed | Rejected]:
         ids = _Ids()
@@ -247,7 +265,7 @@ class _Conversations:
                 else:
                     yield self._record(frame, ids)
         except OSError as error:
-            yield Rejected(None, b"", _cannot_open(self.label, error).message)
+            yield Rejected(None, b"", cannot_open(self.label, error).message)
         finally:
             if not self._content.once:
                 self._records.close()
@@ -313,11 +331,11 @@ class _Unreadable:
 
 
 class _PassedOver:
-    """An input without records, which names the files of a folder, or the tables of a database, that were not read."""
+    """An input without records, which names the files of a folder, or what else is in an archive, that is no log."""
 
     def __init__(self, label: str, names: list[str]) -> None:
         self._label = label
-        self._names = names
+        self.names = names
 
     @property
     def label(self) -> str:
@@ -329,10 +347,10 @@ class _PassedOver:
 
     @property
     def detection(self) -> Detection:
-        some = ", ".join(os.path.basename(name) for name in self._names[:_MOST_NAMED])
-        endings = Counter(_suffix(name) or "no ending" for name in self._names)
-        more = len(self._names) - _MOST_NAMED
-        about = f"{len(self._names):,} were passed over, as they are no logs by their names or columns: {some}"
+        some = ", ".join(os.path.basename(name) for name in self.names[:_MOST_NAMED])
+        endings = Counter(_suffix(name) or "no ending" for name in self.names)
+        more = len(self.names) - _MOST_NAMED
+        about = f"{len(self.names):,} were passed over, since they hold no conversations: {some}"
         if more > 0:
             about += (
                 f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"

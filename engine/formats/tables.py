@@ -122,7 +122,7 @@ def _parquet() -> Any:
     return parquet
 
 
-def sqlite_tables(path: str) -> list[str]:
+def sqlite_tables(path: str, label: str) -> list[str]:
     """The names of the tables and views of an SQLite database that have rows.
 
     Raises:
@@ -138,7 +138,7 @@ def sqlite_tables(path: str) -> list[str]:
             return [name for name in names if _has_rows(database, name)]
     except sqlite3.Error as error:
         raise FormatError(
-            f"The SQLite database {path} cannot be read: {error}.", "Check the file."
+            f"The SQLite database {label} cannot be read: {error}.", "Check the file."
         ) from None
 
 

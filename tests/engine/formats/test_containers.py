@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from engine.errors import FormatError
-from engine.formats import Parsed, Rejected, open_inputs
+from engine.formats import Parsed, Rejected, containers, open_inputs
 from engine.formats.source import Source
 
 ROWS = [
@@ -30,6 +30,14 @@ ROWS = [
     {"messages": [{"role": "user", "content": "Grüße, 你好"}]},
 ]  # fmt: skip
 LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()
+
+
+NUMBERED = b"".join(
+    json.dumps({"messages": [{"role": "user", "content": f"{n} {n * 7919 % 10007}"}]}).encode()
+    + b"\n"
+    for n in range(60_000)
+)
+"""Many rows that do not compress very well."""
 
 
 def texts(path: Path) -> list[list[tuple[str, str]]]:
@@ -56,12 +64,11 @@ EXPECTED = [[("user", "Book a table"), ("assistant", "Done")], [("user", "Grüß
 
 
 def zipped(data: bytes, name: str = "logs/a.jsonl") -> bytes:
-    """The bytes of a zip archive with one log, a folder, and what a Mac adds."""
+    """The bytes of a zip archive with one log and a folder."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("logs/", b"")
         archive.writestr(name, data)
-        archive.writestr("__MACOSX/logs/._a.jsonl", b"\0\0")
     return packed.getvalue()
 
 
@@ -105,11 +112,7 @@ def test_records_of_a_container(pack: Callable[[bytes], bytes], tmp_path: Path) 
 @pytest.mark.parametrize("name", ["bzip2", "xz", "zstd", "gzip"])
 def test_truncated_data_keep_what_is_readable(name: str, tmp_path: Path) -> None:
     """Of data that were cut off, the records before the end are read, and the end is told."""
-    many = b"".join(
-        json.dumps({"messages": [{"role": "user", "content": f"{n} {n * 7919 % 10007}"}]}).encode() + b"\n"
-        for n in range(60_000)
-    )  # fmt: skip
-    packed = CONTAINERS[name](many)
+    packed = CONTAINERS[name](NUMBERED)
     path = tmp_path / "cut"
     path.write_bytes(packed[: len(packed) * 9 // 10])
     assert len(texts(path)) > 1_000
@@ -137,22 +140,146 @@ def test_archive_has_an_input_for_each_member(tmp_path: Path) -> None:
     assert "`colour`" in reasons(path)[0]
 
 
-def test_encrypted_and_damaged_archives_are_refused(tmp_path: Path) -> None:
-    """An archive that cannot be read is an error that says what is wrong."""
-    data = bytearray(zipped(LINES))
-    for at in range(len(data) - 4):  # the flag of encryption, in both kinds of headers
-        if data[at : at + 4] == b"PK\x03\x04":
-            data[at + 6] |= 1
-        if data[at : at + 4] == b"PK\x01\x02":
-            data[at + 8] |= 1
-    encrypted = tmp_path / "encrypted.zip"
-    encrypted.write_bytes(data)
-    with pytest.raises(FormatError, match="is encrypted"):
-        open_inputs([encrypted])
-    damaged = tmp_path / "damaged.zip"
-    damaged.write_bytes(zipped(LINES)[:60])
-    with pytest.raises(FormatError, match="damaged"):
-        open_inputs([damaged])
+def encrypted(data: bytes, count: int) -> bytes:
+    """A zip archive whose first members are marked as encrypted, in both kinds of headers."""
+    marked = bytearray(data)
+    for magic, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = -1
+        for _ in range(count):
+            at = marked.index(magic, at + 1)
+            marked[at + flags] |= 1
+    return bytes(marked)
+
+
+def many(names: list[str], method: int = zipfile.ZIP_STORED) -> bytes:
+    """A zip archive with the same log under several names."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        for name in names:
+            archive.writestr(name, LINES)
+    return packed.getvalue()
+
+
+def test_archives_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    """An archive of which nothing can be read is an error that says what is wrong."""
+    path = tmp_path / "a.zip"
+    for data, words in (
+        (encrypted(many(["a.jsonl", "b.jsonl"]), 2), "it is encrypted"),
+        (many(["a.jsonl"])[:60], "damaged"),
+        (zipped(zipped(zipped(LINES), "b.zip"), "c.zip"), "within 2 others"),
+        (zipped(b"{}", "picture.png"), "has no logs in it"),
+        (zipped(b'{"colour": "blue"}', "settings.json"), "`colour`"),
+        (tarred(LINES)[:530], "damaged: unexpected end of data"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match=words):
+            list(open_inputs([path]))
+
+
+def test_what_is_readable_in_a_bad_archive_is_read(tmp_path: Path) -> None:
+    """An encrypted or damaged member is told, and the other members are read."""
+    path = tmp_path / "a.zip"
+    path.write_bytes(encrypted(many(["a.jsonl", "b.jsonl"]), 1))
+    assert texts(path) == EXPECTED
+    assert reasons(path) == [f"{path}: a.jsonl cannot be opened: it is encrypted."]
+
+    path.write_bytes(many(["a.jsonl", "b.jsonl"]).replace(b"Done", b"Gone", 1))
+    read = texts(path)
+    assert [read[0][1], read[2][1]] == [("assistant", "Gone"), ("assistant", "Done")]
+    assert reasons(path) == ["reading failed: the archive is damaged: the checksum is wrong"]
+
+    whole = tarred(NUMBERED)
+    path.write_bytes(gzip.compress(whole)[:-5000])
+    assert len(texts(path)) > 100
+    assert any("the gzip data end early" in reason for reason in reasons(path))
+    assert any("damaged" in reason for reason in reasons(path))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_compression_within_zip(method: int, tmp_path: Path) -> None:
+    """Members are read with every kind of compression that the standard library writes."""
+    path = tmp_path / "a.zip"
+    path.write_bytes(many(["a.jsonl"], method))
+    assert texts(path) == EXPECTED
+
+
+def test_zstd_within_zip(tmp_path: Path) -> None:
+    """A member that is compressed with zstd, which the standard library cannot read, is read too."""
+    packed = zstandard.ZstdCompressor().compress(LINES)
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("a.jsonl", packed)
+    marked = bytearray(data.getvalue())
+    for magic, method in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        marked[marked.index(magic) + method] = 93
+    path = tmp_path / "a.zip"
+    path.write_bytes(marked)
+    assert texts(path) == EXPECTED
+
+
+def test_tables_within_archives_and_compressed(tmp_path: Path) -> None:
+    """A Parquet file in a zip archive and a compressed SQLite database are read as if they were unpacked."""
+    rows = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), rows)
+    path = tmp_path / "a"
+    path.write_bytes(zipped(rows.getvalue(), "rows.parquet"))
+    assert texts(path) == EXPECTED
+    database = sqlite3.connect(tmp_path / "t.db")
+    database.execute("create table chat (messages)")
+    database.executemany(
+        "insert into chat values (?)", [(json.dumps(row["messages"]),) for row in ROWS]
+    )
+    database.commit()
+    database.close()
+    path.write_bytes(lzma.compress((tmp_path / "t.db").read_bytes()))
+    assert texts(path) == EXPECTED
+
+
+def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive that becomes very much larger on the disk than it was is refused before the disk is full."""
+    monkeypatch.setattr(containers, "FREELY_UNPACKED", 1 << 20)
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(tarred(bytes(30 << 20))))
+    with pytest.raises(FormatError, match="more than 200 times its size"):
+        open_inputs([path])
+
+
+def test_what_is_no_log_is_counted_and_named(tmp_path: Path) -> None:
+    """Files of an archive or a folder that are no logs, by their names or by what is in them, are named together."""
+    names = {
+        "a.jsonl": LINES,
+        "me.png": b"\x89PNG",
+        "__MACOSX/a.jsonl": b"x",
+        "notes.txt": b"Hello",
+    }
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in names.items():
+            archive.writestr(name, data)
+    folder = tmp_path / "folder"
+    for name, data in names.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    for source in (path, folder):
+        (log, passed) = open_inputs([source])
+        assert len([*log.records()]) == 2
+        assert passed.detection.format == "skipped"
+        assert passed.detection.why.startswith(
+            "3 were passed over, since they hold no conversations:"
+        )
+        assert all(name in passed.detection.why for name in ("me.png", "a.jsonl", "notes.txt"))
+
+
+def test_progress_within_an_archive_is_that_of_the_file(tmp_path: Path) -> None:
+    """The positions in the members of an archive add up to about the size of the archive on the disk."""
+    for pack in (CONTAINERS["tar.gz"], zipped):
+        path = tmp_path / "a"
+        path.write_bytes(pack(LINES * 10_000))
+        (found,) = open_inputs([path])
+        assert len([*found.records()]) == 20_000
+        assert found.position() == found.size
+        assert found.size is not None
+        assert found.size <= path.stat().st_size
 
 
 def test_inspect_log_has_a_record_for_each_sample(tmp_path: Path) -> None:
