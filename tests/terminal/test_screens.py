@@ -95,11 +95,15 @@ def test_every_conversation_in_the_reader(rows: int, columns: int, project: Path
     """Each payload is read, unfolded, scrolled to its end, with its provenance and its original, then triaged."""
     with Session(str(project), rows=rows, columns=columns) as session:
         session.wait("What is here")
-        session.press("2", "\r")
+        session.press("2")
+        session.press_until(lambda seen: "o Original" in seen, "\r")
         for _ in PAYLOADS:
-            session.press("e", "\x1b[F", "w", "\x1b", "o", "\x1b", "n")
-        session.press("\x1b", "3")
-        session.wait("omplete")
+            session.press("e", "\x1b[F")
+            session.visit("w", "Where this number comes from")
+            session.visit("o", "The record as imported")
+            session.press("n")
+        session.press_until(lambda seen: "f Filter" in seen, "\x1b")
+        session.press_until(lambda seen: "m Unsure" in seen, "3")
         for _ in range(5):
             session.press("m", "s")
         assert session.screen.copied == []
