@@ -32,6 +32,9 @@ from engine.formats.reader import Draft, Reader
 
 _DEFAULT_ROLE = read_path("role | from")
 
+_RECORD = "record"
+"""Field for what of the record has a name that the mapping gives to something else."""
+
 _SHARED = "shared"
 """Field for the rest of the object from which records were split, if it is small."""
 
@@ -104,6 +107,9 @@ class _Reading:
                 self._leave_out(found.trail)
         rest = without(self._record, self._used)
         fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
+        taken = {key: fields[key] for key in fields if key in meta or key in truth}
+        if taken:  # the mapping gives these names to something else
+            fields = {key: fields[key] for key in fields if key not in taken} | {_RECORD: taken}
         if self._events:
             fields = {**fields, "events": self._events}
         return Draft(

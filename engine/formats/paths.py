@@ -218,6 +218,8 @@ def read_path(text: str) -> Path:
         after_name = bool(name)
     if not text.strip():
         raise BadPath("a path is empty")
+    if text.strip() != "." and text.rstrip().endswith("."):
+        raise BadPath(f"`{text}` ends with a dot")
     return Path(text, (*choices, tuple(steps)))
 
 

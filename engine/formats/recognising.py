@@ -8,12 +8,16 @@ from typing import Any
 
 from engine.formats.arranging import split
 from engine.formats.framing import Frame
+from engine.formats.json_values import as_json
 from engine.formats.paths import Path, read_path
 from engine.formats.reader import Reader
 from engine.formats.readers import all_readers
 
 _MOST_LOOKED_INTO = 20
-"""Keys of an object, and elements of a list, in which wrapped records are looked for."""
+"""Keys of an object in which wrapped records are looked for."""
+
+_LEAST_WRAPPED = 0.5
+"""Share of the JSON of an object that its wrapped records must be; the object is something else otherwise."""
 
 
 def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
@@ -51,9 +55,10 @@ def reader_of_one(value: Any, but: Reader) -> Reader | None:
 
 
 def _wrapped(value: Any) -> tuple[Reader, str] | None:
-    """A reader of the records that are within a value, and the reason."""
+    """A reader of the records that are most of a value, and the reason."""
+    least = _LEAST_WRAPPED * len(as_json(value))
     for path, inner in _lists_in(value):
-        if not inner:
+        if not inner or len(as_json(inner)) < least:
             continue
         for reader in all_readers():
             if (why := reader.recognise(inner[0])) is not None:

@@ -1,0 +1,322 @@
+"""Mapping files: what they say is read, what they do not say is kept, and what is wrong in them is told."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.errors import FormatError
+from engine.formats import Parsed, open_inputs
+from engine.formats.arranging import arranged
+from engine.formats.framing import Frame
+from engine.formats.mapped import reader_of
+from engine.formats.mapping import BadMapping, load_mapping, read_mapping
+from engine.formats.paths import BadPath
+from engine.formats.readers import built_in, mapping_folder
+from engine.formats.single import parse
+from engine.records.imports import Rejected
+
+DESK = """
+name = "desk"
+when = ["ticket", "entries[].author"]
+id = ["ticket"]
+created_at = "opened"
+left_out = ["log"]
+[roles]
+customer = "user"
+bot = "assistant"
+note = "metadata"
+[truth]
+rating = "survey.stars"
+[[messages]]
+each = "entries[]"
+role = "author"
+text = "body"
+time = "at"
+calls = { each = "actions[]", name = "do", arguments = "with", id = "no" }
+"""
+UNBLOCK = {"do": "unblock", "with": {"card": 4}, "no": "c1", "ms": 5}
+TICKET = {
+    "ticket": 7,
+    "opened": "2025-01-01T10:00:00Z",
+    "survey": {"stars": 2, "language": "de"},
+    "log": "a long log of the system",
+    "entries": [
+        {"author": "customer", "body": "My card is blocked", "at": "10:00", "channel": "mail"},
+        {"author": "note", "body": "called twice"},
+        {"author": "bot", "body": "One moment", "actions": [UNBLOCK]},
+    ],
+}  # fmt: skip
+
+
+def read_with(mapping: str, *records: Any, all_branches: bool = False) -> list[Parsed | Rejected]:
+    """What a mapping makes of records."""
+    made = read_mapping(tomllib.loads(mapping))
+    reader = reader_of(made)
+    frames = [Frame(n, json.dumps(one).encode(), one) for n, one in enumerate(records, 1)]
+    return [
+        Rejected(frame.line, frame.raw, frame.reason)
+        if frame.reason
+        else parse(reader, frame, str(frame.line))
+        for frame in arranged(made, frames, all_branches)
+    ]
+
+
+def conversations(mapping: str, *records: Any, all_branches: bool = False) -> list[Conversation]:
+    """The conversations that a mapping makes of records, of which none may be rejected."""
+    found = read_with(mapping, *records, all_branches=all_branches)
+    assert [one.reason for one in found if isinstance(one, Rejected)] == []
+    return [one.conversation for one in found if isinstance(one, Parsed)]
+
+
+def said(conversation: Conversation) -> list[tuple[str, str]]:
+    """Roles and texts."""
+    return [(message.role, message.content) for message in conversation.messages]
+
+
+class TestReading:
+    """One record, one conversation."""
+
+    def test_desk(self) -> None:
+        """Messages, roles, calls, times, id, truth and metadata come from where the mapping says."""
+        (read,) = conversations(DESK, TICKET)
+        assert said(read) == [("user", "My card is blocked"), ("assistant", "One moment")]
+        (call,) = read.messages[1].tool_calls
+        assert (call.name, call.arguments, call.call_id) == ("unblock", '{"card": 4}', "c1")
+        assert (read.external_id, read.created_at) == ("7", "2025-01-01T10:00:00Z")
+        assert read.truth == {"rating": 2}
+
+    def test_nothing_is_lost(self) -> None:
+        """What the mapping does not name is kept: beside its message, as metadata, or left out as it says."""
+        (found,) = read_with(DESK, TICKET)
+        assert isinstance(found, Parsed)
+        assert found.conversation.messages[0].facts is not None
+        assert json.loads(found.conversation.messages[0].facts) == {
+            "time": "10:00", "author": "customer", "channel": "mail",
+        }  # fmt: skip
+        assert "5" in str(found.conversation.messages[1].facts)
+        meta = json.dumps(found.conversation.meta)
+        assert "called twice" in meta
+        assert '"language": "de"' in meta
+        assert found.account.chars.get("nowhere", 0) == 0
+        assert found.account.chars["left out"] == len("a long log of the system")
+
+    def test_unknown_item_is_counted(self) -> None:
+        """An item that meets no condition is kept as metadata, and its kind is counted."""
+        mapping = """
+        name = "x"
+        when = ["log"]
+        [[messages]]
+        each = "log[]"
+        turns = [{ when = "type=say", role = "=user", text = "text" }]
+        """
+        record = {"log": [{"type": "say", "text": "hi"}, {"type": "beep", "sound": "loud"}]}
+        (found,) = read_with(mapping, record)
+        assert isinstance(found, Parsed)
+        assert list(found.account.unknown) == ["beep"]
+        assert "loud" in json.dumps(found.conversation.meta)
+
+    def test_speakers(self) -> None:
+        """Where roles are names, the first speaker or the one that is named is the user; names are kept."""
+        head = 'name = "x"\nwhen = ["chat"]\n'
+        tail = '[[messages]]\neach = "chat[]"\nrole = "who"\ntext = "said"\n'
+        chat = {"boss": "Bo", "chat": [{"who": "Al", "said": "hi"}, {"who": "Bo", "said": "yes?"}]}
+        by_order = head + '[roles]\nfirst = "user"\n"*" = "assistant"\n' + tail
+        assert said(conversations(by_order, chat)[0]) == [("user", "hi"), ("assistant", "yes?")]
+        by_name = conversations(head + 'user = "boss"\n' + tail, chat)[0]
+        assert said(by_name) == [("assistant", "hi"), ("user", "yes?")]
+        assert [message.name for message in by_name.messages] == ["Al", "Bo"]
+
+    def test_unknown_role_is_rejected(self) -> None:
+        """A record with a role that nothing explains is rejected, and the reason names the role."""
+        (found,) = read_with(DESK, {"ticket": 1, "entries": [{"author": "ghost", "body": "boo"}]})
+        assert isinstance(found, Rejected)
+        assert "'ghost'" in found.reason
+
+    def test_turns_of_an_item(self) -> None:
+        """An item may hold several messages, and roles may alternate."""
+        pairs = """
+        name = "x"
+        when = ["log"]
+        [[messages]]
+        each = "log[]"
+        turns = [{ role = "=user", text = "[0]" }, { role = "=assistant", text = "[1]" }]
+        """
+        assert said(conversations(pairs, {"log": [["q", "a"], ["r", "b"]]})[0]) == [
+            ("user", "q"), ("assistant", "a"), ("user", "r"), ("assistant", "b"),
+        ]  # fmt: skip
+        list_of_texts = """
+        name = "x"
+        when = ["data"]
+        [[messages]]
+        each = "data[]"
+        role = "=user, assistant"
+        text = "."
+        """
+        assert said(conversations(list_of_texts, {"data": ["q", "a", "r"]})[0]) == [
+            ("user", "q"), ("assistant", "a"), ("user", "r"),
+        ]  # fmt: skip
+
+
+class TestArranging:
+    """Records that are several conversations, and conversations of several records."""
+
+    SPLIT = """
+    name = "x"
+    when = ["runs[].log"]
+    split = "runs[]"
+    [metadata]
+    model = "^.model"
+    task = "^.tasks[id=@task].name"
+    [[messages]]
+    each = "log[]"
+    """
+
+    def test_split(self) -> None:
+        """Each part of a record is a conversation, and takes what it names from the object around it."""
+        log = [{"role": "user", "content": "hi"}]
+        record = {
+            "model": "m1",
+            "tasks": [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}],
+            "runs": [{"task": 2, "log": log}, {"task": 1, "log": log}],
+        }
+        found = conversations(self.SPLIT, record)
+        assert [one.meta["task"] for one in found] == ["two", "one"]
+        assert [one.meta["model"] for one in found] == ["m1", "m1"]
+
+    def test_group(self) -> None:
+        """Rows of one conversation are put together in the order of their times, wherever they lie."""
+        mapping = """
+        name = "x"
+        when = ["chat", "text"]
+        [group]
+        by = "chat"
+        order = "at"
+        [[messages]]
+        each = "records[]"
+        role = "role"
+        text = "text"
+        """
+        rows = [
+            {"chat": "a", "at": 2, "role": "assistant", "text": "yes?"},
+            {"chat": "b", "at": 1, "role": "user", "text": "hello"},
+            {"chat": "a", "at": 1, "role": "user", "text": "hi"},
+            {"at": 1, "role": "user", "text": "whose?"},
+        ]
+        found = read_with(mapping, *rows)
+        read = [one.conversation for one in found if isinstance(one, Parsed)]
+        assert [one.external_id for one in read] == ["a", "b"]
+        assert said(read[0]) == [("user", "hi"), ("assistant", "yes?")]
+        assert [one.reason for one in found if isinstance(one, Rejected)] == [
+            "it names no conversation at `chat`"
+        ]
+
+    TREE = """
+    name = "x"
+    when = ["mapping"]
+    [tree]
+    nodes = "mapping{}"
+    id = "id"
+    parent = "parent"
+    leaf = "current"
+    [[messages]]
+    each = "branch[]"
+    """
+
+    def test_tree(self) -> None:
+        """The current branch is the conversation; with all branches there is one for each, the current one first."""
+        nodes = {
+            name: {"id": name, "parent": parent, "role": role, "content": name}
+            for name, parent, role in [
+                ("a", None, "user"), ("b", "a", "assistant"), ("c", "a", "assistant"), ("d", "b", "user"),
+            ]
+        }  # fmt: skip
+        record = {"mapping": nodes, "current": "d"}
+        texts = [[text for _, text in said(one)] for one in conversations(self.TREE, record)]
+        assert texts == [["a", "b", "d"]]
+        every = conversations(self.TREE, record, all_branches=True)
+        assert [[text for _, text in said(one)] for one in every] == [["a", "b", "d"], ["a", "c"]]
+
+    def test_nested_tree(self) -> None:
+        """Of nodes that hold their children, the one with the lowest rank is followed."""
+        mapping = (
+            self.TREE.replace(
+                'id = "id"\n    parent = "parent"\n    leaf = "current"',
+                'children = "replies[]"\n    rank = "rank"',
+            )
+            .replace("mapping{}", "prompt")
+            .replace('["mapping"]', '["prompt"]')
+        )
+        tree = {
+            "role": "user", "content": "q",
+            "replies": [
+                {"role": "assistant", "content": "worse", "rank": 1, "replies": []},
+                {"role": "assistant", "content": "better", "rank": 0, "replies": []},
+            ],
+        }  # fmt: skip
+        (read,) = conversations(mapping, {"prompt": tree})
+        assert said(read) == [("user", "q"), ("assistant", "better")]
+
+
+class TestFiles:
+    """Mapping files of the program and of a person."""
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("name = 3", "is not text"),
+            ('name = "x"\nwhen = ["a"]', "no [[messages]]"),
+            ('name = "x"\n[[messages]]\neach = "a[]"', "no `when`"),
+            ('name = "x"\nwhen = ["a"]\ncolour = "red"\n[[messages]]\neach = "a[]"', "`colour`"),
+            ('name = "x"\nwhen = ["a"]\n[roles]\nx = "king"\n[[messages]]\neach = "a[]"', "'king'"),
+            ('name = "x"\nwhen = ["a["]\n[[messages]]\neach = "a[]"', "cannot be read"),
+            ('name = "x', "Unterminated"),
+        ],
+    )
+    def test_what_is_wrong_is_told(self, text: str, words: str, tmp_path: Path) -> None:
+        """A file that cannot be used is an error that names the file and what is wrong."""
+        file = tmp_path / "bad.toml"
+        file.write_text(text)
+        with pytest.raises(FormatError) as error:
+            load_mapping(file)
+        assert str(file) in error.value.message
+        assert words in error.value.message
+
+    def test_built_in_files_are_short(self) -> None:
+        """No mapping file of the program is longer than 60 lines, and each reads."""
+        folder = Path(__file__).parents[3] / "engine" / "formats" / "mappings"
+        for file in sorted(folder.glob("*.toml")):
+            load_mapping(file)
+            assert len(file.read_text().splitlines()) <= 60, file.name
+
+    def test_own_file_is_preferred(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A file of the person's is found in the configuration folder and is preferred to those of the program."""
+        monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+        mapping_folder().mkdir(parents=True)
+        (mapping_folder() / "mine.toml").write_text(
+            'name = "mine"\nwhen = ["messages[].role"]\n[roles]\nuser = "assistant"\n'
+            '[[messages]]\neach = "messages[]"\n'
+        )
+        log = tmp_path / "a.jsonl"
+        log.write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
+        (found,) = open_inputs([log])
+        assert found.detection.format == "mine"
+        (record,) = found.records()
+        assert isinstance(record, Parsed)
+        assert record.conversation.messages[0].role == "assistant"
+
+    def test_names_differ(self) -> None:
+        """Every format of the program has a name of its own."""
+        names = [reader.name for reader in built_in()]
+        assert len(names) == len(set(names))
+
+
+def test_bad_mapping_is_one_of_two_errors() -> None:
+    """What a mapping's content gets wrong raises BadMapping or BadPath, as its docstring says."""
+    with pytest.raises((BadMapping, BadPath)):
+        read_mapping({"name": "x", "when": ["a"], "messages": [{"role": "=king"}]})
