@@ -153,6 +153,7 @@ class _Opener:
         return self._files(folder, wanted, others)
 
     def _files(self, folder: str, wanted: list[str], others: list[str]) -> Iterator[Input]:
+        size = 0
         for path in wanted:
             name = _stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
@@ -162,16 +163,18 @@ class _Opener:
             for opened in found:
                 if isinstance(opened, _PassedOver):
                     others += opened.names
+                    size += opened.size
                 else:
                     yield opened
         if others:
-            yield _PassedOver(folder, others)
+            yield _PassedOver(folder, others, size)
 
     def _all_opened(self, path: str, found: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
         be logs, and of the other tables of a database, only the names are told."""
         opened: list[Input] = []
         passed: list[str] = []
+        size = 0
         for content in found:
             if content.kind == "other":
                 passed.append(content.label)
@@ -182,15 +185,16 @@ class _Opener:
                 refused = self._refused(content, error)
                 if isinstance(refused, _PassedOver):
                     passed += refused.names
+                    size += refused.size
                 else:
                     opened.append(refused)
-        return [*opened, _PassedOver(path, passed)] if passed else opened
+        return [*opened, _PassedOver(path, passed, size)] if passed else opened
 
     def _refused(self, content: Content, error: FormatError | OSError) -> _Unreadable | _PassedOver:
         if content.kind == "table" or (
             content.error is None and _suffix(content.label) not in LOG_SUFFIXES
         ):
-            return _PassedOver(content.label, [content.label])
+            return _PassedOver(content.label, [content.label], content.size or 0)
         return _Unreadable(content, _reason(content.label, error))
 
     def _opened(self, content: Content) -> Input:
@@ -331,10 +335,12 @@ class _Unreadable:
 
 
 class _PassedOver:
-    """An input without records, which names the files of a folder, or what else is in an archive, that is no log."""
+    """An input without records, which names the files of a folder, or what else is in an archive, that hold no
+    conversations; `size` is that of those which were looked into."""
 
-    def __init__(self, label: str, names: list[str]) -> None:
+    def __init__(self, label: str, names: list[str], size: int) -> None:
         self._label = label
+        self._size = size
         self.names = names
 
     @property
@@ -342,8 +348,8 @@ class _PassedOver:
         return self._label
 
     @property
-    def size(self) -> int | None:
-        return 0
+    def size(self) -> int:
+        return self._size
 
     @property
     def detection(self) -> Detection:
@@ -358,7 +364,7 @@ class _PassedOver:
         return Detection(SKIPPED, about)
 
     def position(self) -> int:
-        return 0
+        return self._size
 
     def records(self) -> Iterator[Parsed | Rejected]:
         return iter(())

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal
 
 from engine.errors import Cancelled, FormatError
 from engine.formats import open_inputs
-from engine.formats.inputs import logs_in
+from engine.formats.inputs import SKIPPED, logs_in
 from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected, SourceReport
@@ -139,7 +139,7 @@ class ImportStage:
             f" {self.unchanged:,} unchanged, {self.quarantined:,} quarantined"
         )
         if self.sources:
-            formats = sorted({source.detection.format for source in self.sources})
+            formats = sorted({source.detection.format for source in self.sources} - {SKIPPED})
             text += f"; format {', '.join(formats)}"
         if self._shared:
             some = counted(len(self._shared.shown), "text")
@@ -212,8 +212,7 @@ class ImportStage:
                 batch = []
                 size = 0
                 began = time.monotonic()
-        if batch:
-            yield batch
+        yield batch  # also an empty one: the bytes of a source without records count as read
 
     def _commit(
         self, source: Input, source_id: int, run_id: int, batch: list[Parsed | Rejected]

@@ -103,13 +103,13 @@ class TestCounting:
         (run,) = runs.all_runs(project.reader())
         assert (run.stage, run.state, run.message) == ("import", "done", outcome.message)
         assert run.done == run.total == path.stat().st_size
-        assert run.params == {"paths": [str(path)], "format": None}
+        assert run.params == {"paths": [str(path)], "format": None, "all_branches": False}
         assert stage.unit == "bytes"
 
 
 class TestInputs:
     def test_a_folder(self, project: Project, tmp_path: Path) -> None:
-        """A folder's files are one source each; files of other kinds count neither as input nor as size."""
+        """A folder's files are one source each; those that hold no conversations are named together."""
         folder = tmp_path / "in"
         folder.mkdir()
         (folder / "b.jsonl").write_text(line("b", "b"))
@@ -120,6 +120,7 @@ class TestInputs:
         assert imports.source_labels(project.reader()) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
+            str(folder),
         ]
         (run,) = runs.all_runs(project.reader())
         assert run.done == run.total
