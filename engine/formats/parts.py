@@ -19,7 +19,7 @@ PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unkn
 
 _TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
 _CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call"))
-_ANSWERS = frozenset(("tool-result", "function_call_output"))
+_ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response"))
 _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _MEDIA = {
     "image": "image",
@@ -128,7 +128,7 @@ class MessageParts:
         self.texts, self.calls, self.reasoning, self.facts = [], [], [], None
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
-        if part.get("type") == "tool_call":
+        if part.get("type") == "tool_call" and "name" not in part:
             self.calls.extend(calls_in_text(_text(part) or ""))
             return
         name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
@@ -162,7 +162,7 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     if kind is None:
         return next((found for key, found in _UNTYPED.items() if key in part), "unknown")
     if kind == "tool_call":
-        return "call" if calls_in_text(_text(part) or "") else "unknown"
+        return "call" if "name" in part or calls_in_text(_text(part) or "") else "unknown"
     if kind in _ANSWERS or kind.endswith("tool_result"):
         return "answer"
     if kind in _CALLS or kind == "tool-invocation":
@@ -263,6 +263,8 @@ def _inner(part: dict[str, Any]) -> dict[str, Any]:
 
 def _text(part: Mapping[str, Any]) -> str | None:
     found = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
+    if found is None and part.get("type") == "text":  # OpenTelemetry
+        found = part.get("content")
     if isinstance(found, dict):
         found = found.get("value")
     return found if isinstance(found, str) else None
@@ -270,7 +272,8 @@ def _text(part: Mapping[str, Any]) -> str | None:
 
 def _reasoning(part: Mapping[str, Any]) -> str:
     found = _first(
-        part, ("thinking", "reasoning", "reasoningText", "text", "value", "summary", "data")
+        part,
+        ("thinking", "reasoning", "reasoningText", "text", "value", "content", "summary", "data"),
     )
     if isinstance(found, dict):
         found = _text(found)
