@@ -6,6 +6,7 @@ on with the next record.
 
 from __future__ import annotations
 
+import ast
 import codecs
 import json
 import math
@@ -54,6 +55,7 @@ def _finite(digits: str) -> float | None:
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: None)
 """Reads numbers that JSON cannot write (NaN, infinities) as null."""
 
+_PYTHON_OBJECT = re.compile(r"\s*(?:\[\s*)?\{\s*'")
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
 _MOST_EFFORT = 256 << 20
@@ -82,8 +84,20 @@ def load(raw: bytes, unit: str) -> Any:
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        raise BadRecord(_reason(error, unit)) from None
+        value = _python_value(text)
+        if value is None:
+            raise BadRecord(_reason(error, unit)) from None
     return _sound(raw, value)
+
+
+def _python_value(text: str) -> Any:
+    """The value of a record that was written as Python shows an object, with single quotes; None if it was not."""
+    if not _PYTHON_OBJECT.match(text):
+        return None
+    try:
+        return json.loads(json.dumps(ast.literal_eval(text), allow_nan=False))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def _reason(error: Exception, unit: str, start: int = 0) -> str:
