@@ -9,9 +9,9 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.framing import Outer
 from engine.formats.json_values import as_json, kind_of
+from engine.formats.message_forms import opened
 from engine.formats.normalise import RENDERED_CALLS
 from engine.formats.parts import part_kind
-from engine.formats.paths import decoded
 from engine.formats.reader import Draft
 from engine.records.imports import Account, Place
 
@@ -67,7 +67,7 @@ def account(
             if place is not None and key not in _STRUCTURE:
                 chars[place] = chars.get(place, 0) + len(value)
             elif value and key not in _STRUCTURE:
-                inner = decoded(value)
+                inner = opened(value)
                 if inner is not value and inner:
                     walk(inner, path, key)
                 else:
@@ -76,7 +76,7 @@ def account(
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
                 if name in left_out or (apart and (id(value), name) in apart):
-                    found.add("left out", sum(map(len, _leaves(entry))))
+                    found.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
                 elif isinstance(entry, str | dict | list):
@@ -84,7 +84,7 @@ def account(
         elif isinstance(value, list):
             for position, entry in enumerate(value):
                 if apart and (id(value), position) in apart:
-                    found.add("left out", sum(map(len, _leaves(entry))))
+                    found.add("left out", sum(map(len, strings(entry))))
                     continue
                 if key in _PART_LISTS and _is_unknown(entry):
                     found.see(_kind(entry), as_json(entry))
@@ -94,7 +94,7 @@ def account(
     for item in draft.unknown:
         found.see(_kind(item), as_json(item))
     if outer is not None and outer.first:
-        for text in _leaves(outer.value):
+        for text in strings(outer.value):
             found.add(exact.get(text, "left out"), len(text))
     return found
 
@@ -138,13 +138,13 @@ class _Kept:
             self._put(message.name, "messages")
             self._put(message.tool_call_id, "calls")
             if message.facts is not None:
-                for text in _leaves(json.loads(message.facts)):
+                for text in strings(json.loads(message.facts)):
                     self._put(text, "metadata")
         self._put(conversation.external_id, "metadata")
         self._put(conversation.created_at, "metadata")
-        for text in _leaves(conversation.truth):
+        for text in strings(conversation.truth):
             self._put(text, "truth")
-        for text in _leaves(conversation.meta):
+        for text in strings(conversation.meta):
             self._put(text, "metadata")
         self._joined: dict[Place, str] | None = None
 
@@ -186,12 +186,13 @@ def _is_unknown(part: Any) -> bool:
     )
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
+    """Yields the texts within a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for entry in value.values():
-            yield from _leaves(entry)
+            yield from strings(entry)
     elif isinstance(value, list):
         for entry in value:
-            yield from _leaves(entry)
+            yield from strings(entry)

@@ -14,6 +14,7 @@ from engine.formats.chat_logs import CHAT_LOGS
 from engine.formats.mapped import reader_of
 from engine.formats.mapping import load_mapping
 from engine.formats.reader import Reader
+from engine.formats.traces import TRACES
 
 PLUGINS = "conversation_workbench.formats"
 """Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
@@ -25,6 +26,7 @@ _CODED: tuple[Reader, ...] = (
     Reader("recllmsim", recllmsim.recognise, recllmsim.read, conditions=2),
     Reader("sgd", sgd.recognise, sgd.read, frozenset(("actions", "slots", "state")), conditions=2),
     Reader("rows", rows.recognise, rows.read, arrange=rows.arrange, conditions=2),
+    *TRACES,
     *CHAT_LOGS,
 )
 

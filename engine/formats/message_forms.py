@@ -1,0 +1,386 @@
+"""Finds messages in what a call of a model was given or answered, in the form of a chat API.
+
+Traces have the same call in many forms: of OpenAI (chat completions and responses), Anthropic, Gemini, LangChain,
+OpenTelemetry and OpenInference. Their names do not contradict each other, so one function reads them all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engine.formats.json_values import as_json, storable
+from engine.formats.normalise import role_named
+from engine.formats.parts import part_kind
+from engine.formats.paths import decoded
+
+ChatMessage = dict[str, Any]
+"""A message with role, content, tool_calls, tool_call_id, name and reasoning_content; other keys are facts."""
+
+_LANGCHAIN_ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+    "chat": "assistant",
+    "developer": "developer",
+}
+_SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I)
+"""Beginnings of the messages in a text that LangChain or AutoGen made of them."""
+
+_SPEAKERS = {"human": "user", "ai": "assistant", "function": "tool"}
+_MOST_WRAPPED = 3
+_OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer")
+_INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
+
+
+def opened(value: Any) -> Any:
+    """What a text of JSON holds, also if it was written as JSON more than once; else the value."""
+    for _ in range(_MOST_WRAPPED):
+        if not isinstance(value, str):
+            return value
+        inner = decoded(value)
+        if inner is value and value[:1] == value[-1:] == '"' and len(value) > 1:
+            try:
+                inner = storable(json.loads(value))
+            except (ValueError, RecursionError):
+                return value
+        if inner is value:
+            return value
+        value = inner
+    return value
+
+
+def messages_given(value: Any) -> list[ChatMessage]:
+    """The messages of the input of a call; [] if it holds none but, at most, a text."""
+    value = opened(value)
+    if isinstance(value, list):
+        return _of_list(value)
+    if not isinstance(value, dict):
+        return _of_text(value) if isinstance(value, str) else []
+    inner = value.get("kwargs")
+    if (
+        isinstance(inner, dict)
+        and not langchain_message(value)
+        and (found := messages_given(inner))
+    ):
+        return found
+    for key in ("messages", "contents", "input", "history", "chat_history"):
+        if isinstance(opened(value.get(key)), list) and (found := _of_list(opened(value[key]))):
+            return [*_instructions(value, found), *found]
+    contents = opened(value.get("contents"))
+    if isinstance(contents, str):
+        return [*_instructions(value, []), {"role": "user", "content": contents}]
+    prompts = value.get("prompts")
+    if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
+        return _of_text(prompts[0])
+    return []
+
+
+def messages_answered(value: Any) -> list[ChatMessage]:
+    """The messages of the answer of a call; [] if it holds none but, at most, a text."""
+    value = opened(value)
+    if isinstance(value, list):
+        return _of_list(value)
+    if not isinstance(value, dict):
+        return []
+    if message := as_message(value):
+        return [message]
+    for key in ("choices", "candidates", "generations"):
+        listed = opened(value.get(key))
+        first = listed[0] if isinstance(listed, list) and listed else None
+        if isinstance(first, list) and first:
+            first = first[0]
+        if isinstance(first, dict):
+            return _of_choice(first)
+    for key in ("messages", *_OUTPUTS):
+        inner = opened(value.get(key))
+        if isinstance(inner, list | dict) and (found := messages_answered(inner)):
+            return found
+    if calls := value.get("tool_calls"):
+        return [{"role": "assistant", "content": value.get("text") or "", "tool_calls": calls}]
+    return []
+
+
+def text_given(value: Any) -> str | None:
+    """The text of an input that has no messages; None if there is none, or several."""
+    return _only_text(opened(value), _INPUTS)
+
+
+def text_answered(value: Any) -> str | None:
+    """The text of an answer that has no messages; None if there is none, or several."""
+    return _only_text(opened(value), (*_OUTPUTS, "text", "content", "raw"))
+
+
+def _only_text(value: Any, keys: Iterable[str]) -> str | None:
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list) and len(value) == 1:
+        return _only_text(opened(value[0]), keys)
+    if not isinstance(value, dict):
+        return None
+    for key in keys:
+        found = opened(value.get(key))
+        if isinstance(found, list) and len(found) == 1:
+            found = found[0]
+        if isinstance(found, str) and found:
+            return found
+    texts = [one for one in value.values() if isinstance(one, str) and one]
+    return texts[0] if len(texts) == 1 and len(value) == 1 else None
+
+
+def as_message(value: Any) -> ChatMessage | None:
+    """A value as a message of a chat API, if it is a message of any known form; else None."""
+    if not isinstance(value, dict):
+        return None
+    if (found := langchain_message(value)) is not None:
+        return found
+    inner: Any = value.get("message")
+    if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
+        return as_message(inner)
+    role = value.get("role")
+    if not isinstance(role, str):
+        return None
+    if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
+        return {**value, "content": ""} if len(value) == 1 else None
+    if role_named(role) is None:  # the name of a tool or an agent stands in its place
+        told = "tool" if value.get("tool_call_id") else "assistant"
+        value = {**value, "role": told, "name": value.get("name") or role}
+    if "contents" in value or any(_wrapped_call(one) for one in _list(value.get("tool_calls"))):
+        value = _openinference(value)
+    message: ChatMessage = value
+    return message
+
+
+def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
+    """A message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if it is none."""
+    kind = value.get("type")
+    body: Any = value
+    if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:
+        name = str(value["id"][-1])
+        body = _dict(value.get("kwargs"))
+        if "Message" not in name:
+            return None
+        kind = body.get("type", name.partition("Message")[0].lower())
+    elif isinstance(value.get("data"), dict) and "content" in value["data"]:
+        body = value["data"]
+    elif "role" in value and value["role"] not in ("human", "ai"):
+        return None
+    if not isinstance(kind, str) or "content" not in body:
+        return None
+    word = kind.removesuffix("MessageChunk").removesuffix("Message").lower()
+    role = _LANGCHAIN_ROLES.get(word)
+    if role is None:
+        return None
+    extra = body.get("additional_kwargs")
+    extra = extra if isinstance(extra, dict) else {}
+    calls = body.get("tool_calls") or extra.get("tool_calls")
+    content = body["content"]
+    if calls and isinstance(content, list):  # some models' parts repeat the calls
+        content = [one for one in content if not isinstance(one, dict) or part_kind(one) != "call"]
+    rest = {
+        key: entry
+        for key, entry in body.items()
+        if entry not in (None, "", [], {}) and key not in ("type", "content", "tool_calls", "role")
+    }
+    if isinstance(extra, dict) and "tool_calls" in extra and body.get("tool_calls"):
+        rest["additional_kwargs"] = {key: extra[key] for key in extra if key != "tool_calls"}
+    message = {**rest, "role": role, "content": content}
+    if calls:
+        message["tool_calls"] = calls
+    if isinstance(extra.get("reasoning_content"), str):
+        message["reasoning_content"] = extra["reasoning_content"]
+    if role == "tool" and not isinstance(content, str | list):
+        message["content"] = as_json(content)
+    return message
+
+
+def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
+    """The messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each other
+    are one message."""
+    found: list[ChatMessage] = []
+
+    def writing(part: str) -> ChatMessage:
+        """The message of the assistant to which a part of it belongs."""
+        last = found[-1] if found else {}
+        ends = ("tool_calls",) if part == "tool_calls" else ("tool_calls", "content")
+        begun = last.get("role") == "assistant" and "reasoning_content" in last
+        if last.get("role") == "assistant" and part == "tool_calls":
+            return last
+        if not begun or any(last.get(end) for end in ends):
+            found.append({"role": "assistant", "content": ""})
+        return found[-1]
+
+    for item in items:
+        kind = str(item.get("type", "message"))
+        rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
+        if kind == "reasoning":
+            texts = [
+                one.get("text", "")
+                for key in ("summary", "content")
+                for one in _list(item.get(key))
+                if isinstance(one, dict)
+            ]
+            message = writing("reasoning_content")
+            before = message.get("reasoning_content", "")
+            message["reasoning_content"] = "\n".join(filter(None, [before, *texts]))
+        elif kind.endswith("_output"):
+            answer = {"role": "tool", "content": _answer(item.get("output"))}
+            found.append({**rest, **answer, "tool_call_id": item.get("call_id")})
+        elif kind.endswith("_call"):
+            message = writing("tool_calls")
+            message.setdefault("tool_calls", []).append(_item_call(item, kind))
+            if isinstance(item.get("output"), str):
+                answer = {"role": "tool", "content": item["output"]}
+                found.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
+        elif item.get("role") == "assistant":
+            message = writing("content")
+            message["content"] = item.get("content") or ""
+            message |= rest
+        elif message := as_message(item):  # type: ignore[assignment]
+            found.append({**message, **rest})
+    return found
+
+
+_ITEM_KEYS = frozenset(
+    (
+        *("type", "role", "content", "name", "arguments", "input", "call_id", "output"),
+        *("summary", "encrypted_content", "action", "queries"),
+    )
+)
+
+
+def is_response_item(value: Any) -> bool:
+    """Whether a value is an item of the Responses API that is no message with role and content."""
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return False
+    kind = value["type"]
+    return (kind.endswith(("_call", "_call_output")) and kind != "tool_call") or (
+        kind == "reasoning" and "summary" in value
+    )
+
+
+def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    arguments = next(
+        (item[key] for key in ("arguments", "input", "action", "queries") if key in item), None
+    )
+    return {
+        "name": item.get("name") or kind.removesuffix("_call"),
+        "arguments": {} if arguments is None else arguments,
+        "id": item.get("call_id") or item.get("id"),
+    }
+
+
+def _answer(output: Any) -> Any:
+    return output if isinstance(output, str | list) else as_json(output)
+
+
+def _of_list(values: list[Any]) -> list[ChatMessage]:
+    if len(values) == 1 and isinstance(values[0], list):
+        return _of_list(values[0])
+    values = [opened(value) for value in values]
+    if any(map(is_response_item, values)):
+        return response_items(value for value in values if isinstance(value, dict))
+    found: list[ChatMessage] = []
+    called: set[Any] = set()
+    for value in values:
+        if (
+            isinstance(value, dict)
+            and isinstance(value.get("role"), str)
+            and value["role"] in called
+        ):
+            value = {
+                **value,
+                "role": "tool",
+                "name": value["role"],
+            }  # as Langfuse has it of LangChain
+        message = as_message(value) or _pair(value)
+        if message is None and isinstance(value, dict) and part_kind(value) in ("text", "call"):
+            return [{"role": "assistant", "content": values}]  # parts of one answer
+        if message is None:
+            return []
+        found.append(message)
+        for call in _list(message.get("tool_calls")):
+            called.add(
+                str(_dict(_dict(call).get("function")).get("name") or _dict(call).get("name"))
+            )
+    return found
+
+
+def _pair(value: Any) -> ChatMessage | None:
+    """A message that is a role and a text, as LangChain takes it."""
+    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(x, str) for x in value):
+        return None
+    role = _LANGCHAIN_ROLES.get(value[0].lower(), value[0].lower())
+    return {"role": role, "content": value[1]} if role in _LANGCHAIN_ROLES.values() else None
+
+
+def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+    for key in ("message", "content", "delta"):
+        inner = choice.get(key)
+        if isinstance(inner, dict):
+            message = as_message(inner if "type" in inner else {"role": "assistant", **inner})
+            if message:
+                return [message]
+    text = choice.get("text")
+    return [{"role": "assistant", "content": text}] if isinstance(text, str) else []
+
+
+def _of_text(text: str) -> list[ChatMessage]:
+    """The messages of a text in which each begins with its speaker; [] if the text does not begin so."""
+    starts = list(_SPOKEN.finditer(text))
+    if not starts or starts[0].start():
+        return []
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        word = start[1].lower()
+        spoken = text[start.end() : end].removesuffix("\n")
+        found.append({"role": _SPEAKERS.get(word, word), "content": spoken})
+    return found
+
+
+def _instructions(request: Mapping[str, Any], found: list[ChatMessage]) -> list[ChatMessage]:
+    """The system message that a request has beside its messages."""
+    if found and found[0].get("role") in ("system", "developer"):
+        return []
+    config = request.get("config")
+    places = (request, config if isinstance(config, dict) else {})
+    keys = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
+    said = next((place[key] for place in places for key in keys if place.get(key)), None)
+    if isinstance(said, dict):
+        said = said.get("parts", said.get("content"))
+    return [{"role": "system", "content": said}] if isinstance(said, str | list) else []
+
+
+def _wrapped_call(call: Any) -> bool:
+    return isinstance(call, dict) and isinstance(call.get("tool_call"), dict)
+
+
+def _openinference(value: dict[str, Any]) -> ChatMessage:
+    message = {key: entry for key, entry in value.items() if key != "contents"}
+    parts = [
+        one.get("message_content", one)
+        for one in _list(value.get("contents"))
+        if isinstance(one, dict)
+    ]
+    if parts and not message.get("content"):
+        message["content"] = parts
+    calls = [
+        one.get("tool_call", one) for one in _list(value.get("tool_calls")) if isinstance(one, dict)
+    ]
+    if calls:
+        message["tool_calls"] = calls
+    message.setdefault("content", "")
+    return message
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
