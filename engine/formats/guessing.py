@@ -30,7 +30,7 @@ _TEXT_NAMES = re.compile(
     r"(?:^|[._])(?:text|content|body|message|value|utterance|say|parts\[\])(?:\[\])?$", re.I
 )
 _ROLE_NAMES = re.compile(
-    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|participant|agent|is_?user|is_?bot|direction)"
+    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|is_?user|is_?bot|direction)"
     r"(?:[_.]?(?:name|role|id|username|type))?\Z",
     re.I,
 )
@@ -38,7 +38,9 @@ _GROUP_NAMES = re.compile(
     r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
     re.I,
 )
-_ID_NAMES = re.compile(r"(?:^|[._])(?:id|uuid|key|name|.*_id|.*Id|.*ID)\Z")
+_ID_NAMES = re.compile(
+    r"(?:^|[._])(?:id|uuid|key|name|nr|no|number|ref|reference|ticket|case|.*_id|.*Id|.*ID)\Z"
+)
 _TIME_NAMES = re.compile(r"time|date|created|_at$|At$|^ts$|\.ts$", re.I)
 _ASKED = re.compile(
     r"^(?:prompt|question|input|query|instruction|user|request|human|customer).*$", re.I
@@ -141,7 +143,8 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
                 yield 0.2 * field.characters, Guess(table, path, field)
             continue
         fields = fields_of(objects)
-        role, text = role_field(fields), text_field(fields)
+        text = text_field(fields)
+        role = role_field([field for field in fields if field is not text])
         if text is None:
             continue
         message: dict[str, Any] = {"each": each}
@@ -223,7 +226,8 @@ def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
     if not rows:
         return
     fields = fields_of(rows)
-    role, text = role_field(fields), text_field(fields)
+    text = text_field(fields)
+    role = role_field([field for field in fields if field is not text])
     if len(rows) > 1 and role is not None and text is not None:
         group = group_field(fields, role)
         message: dict[str, Any] = {"each": "records[]", "role": role.path, "text": text.path}
@@ -274,7 +278,8 @@ def role_field(fields: Sequence[Field]) -> Field | None:
         known = sum(role_named(value) is not None for value in different) / len(different)
         named = 1.0 if _ROLE_NAMES.search(field.path) else 0.0
         changes = sum(a != b for a, b in zip(field.values, field.values[1:], strict=False))
-        return (0.05 + known + named + changes / len(field.values)) * field.present
+        short = 1 - sum(map(len, different)) / len(different) / _LONGEST_ROLE
+        return (0.05 + known + named + changes / len(field.values)) * field.present * short
 
     best = max(fields, key=weight, default=None)
     return best if best is not None and weight(best) > 0.5 else None

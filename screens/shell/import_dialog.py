@@ -12,9 +12,11 @@ from textual.content import Content
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
+from engine.services.mapping_draft import refusal_of
 from engine.text import display_safe
 from screens.shell.dialogs import Dialog, hint_line
-from screens.widgets.background import in_thread
+from screens.shell.mapping_dialog import MappingDialog
+from screens.widgets.background import background, in_thread
 
 
 class PathSuggester(Suggester):
@@ -56,12 +58,16 @@ class ImportDialog(Dialog[str | None]):
         Binding("tab", "complete", "Complete the path", priority=True),
     ]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._refused: str | None = None
+
     def compose(self) -> ComposeResult:
         """Path, what is wrong with it, what is read, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Import conversations")
             yield Input(
-                placeholder="a .json, .jsonl or .gz file, or a folder", suggester=PathSuggester()
+                placeholder="a file, an archive or a folder of logs", suggester=PathSuggester()
             )
             yield Static(self._formats(), id="problem")
             keys = (("enter", "imports"), ("tab", "completes"), ("escape", "cancels"))
@@ -69,12 +75,13 @@ class ImportDialog(Dialog[str | None]):
 
     def _formats(self) -> Content:
         return Content.styled(
-            "JSON and JSON lines, plain or gzip; the format is detected and told. CSV is not read.",
+            "JSON, CSV, Parquet, SQLite, text; compressed or in archives. The format is detected and told.",
             "$tone-muted",
         )
 
     def on_input_changed(self) -> None:
         """What was wrong may be mended now."""
+        self._refused = None
         self.query_one("#problem", Static).update(self._formats())
 
     def action_complete(self) -> None:
@@ -82,18 +89,36 @@ class ImportDialog(Dialog[str | None]):
         self.query_one(Input).action_cursor_right()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers if the path is there and can be read; else it says why not."""
+        """Enter answers if the path can be read; else it says why not, and again asks where the messages are."""
         path = os.path.expanduser(event.value.strip())
         if not path:
             self.dismiss(None)
-            return
-        problem = ""
-        if not os.path.exists(path):
-            problem = f"There is no file or folder {path}."
-        elif path.lower().endswith((".csv", ".tsv", ".csv.gz")):
-            problem = "CSV is not read. Write one JSON object a line, with id and messages."
-        if problem:
-            shown = Content.styled(display_safe(problem), "$tone-incomplete")
-            self.query_one("#problem", Static).update(shown)
-        else:
+        elif not os.path.exists(path):
+            self._tell(f"There is no file or folder {path}.")
+        elif not os.path.isfile(path):
             self.dismiss(path)
+        elif path == self._refused:
+            self.app.push_screen(MappingDialog(path), lambda saved: self._mapped(path, saved))
+        else:
+            background(
+                self,
+                lambda: refusal_of(path),
+                lambda refusal: self._checked(path, refusal),
+                self.show_error,
+                group="check",
+            )
+
+    def _checked(self, path: str, refusal: str | None) -> None:
+        if refusal is None:
+            self.dismiss(path)
+            return
+        self._refused = path
+        self._tell(f"{refusal} Enter again shows its fields, and asks where the messages are.")
+
+    def _mapped(self, path: str, saved: str | None) -> None:
+        if saved is not None:
+            self.dismiss(path)
+
+    def _tell(self, problem: str) -> None:
+        shown = Content.styled(display_safe(problem), "$tone-incomplete")
+        self.query_one("#problem", Static).update(shown)

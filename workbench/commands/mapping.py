@@ -3,15 +3,13 @@ mapping file."""
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 from engine.conversation import Conversation
-from engine.formats.inputs import sample_records
-from engine.formats.mapping_draft import Line, MappingDraft, Trial
-from engine.formats.paths import BadPath
+from engine.errors import FormatError
 from engine.number_format import counted
+from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
 from engine.text import one_line
 from workbench.commands.accounts import shares_line
 from workbench.commands.narration import print_text
@@ -32,10 +30,12 @@ def ask_for_mapping(path: str) -> str | None:
         FormatError: Nothing in the file looks like messages, or the mapping file cannot be written.
     """
     label = Path(path).name
-    draft = MappingDraft(sample_records(path), label)
+    draft = MappingDraft.of_file(path)
     if not sys.stdin.isatty():
         print_text(_shown(draft))
-        print_text(f"\n# The mapping file:\n{draft.toml(_name_of(label))}\nNothing was stored.")
+        print_text(
+            f"\n# The mapping file:\n{draft.toml(draft.suggested_name)}\nNothing was stored."
+        )
         return None
     while True:
         print_text(_shown(draft))
@@ -43,7 +43,7 @@ def ask_for_mapping(path: str) -> str | None:
         if answer is None or answer == "q":
             return None
         if answer == "t":
-            print_text("\n" + draft.toml(_name_of(label)))
+            print_text("\n" + draft.toml(draft.suggested_name))
         elif answer == "":
             return _saved(draft, label)
         else:
@@ -51,11 +51,11 @@ def ask_for_mapping(path: str) -> str | None:
 
 
 def _saved(draft: MappingDraft, label: str) -> str | None:
-    suggested = _name_of(label)
+    suggested = draft.suggested_name
     name = _answer(f"Name of the format [{suggested}]: ")
     if name is None:
         return None
-    name = _name_of(name) if name else suggested
+    name = format_name(name) if name else suggested
     print_text(f"Saved as {draft.save(name)}. Files like {label} are read so from now on.")
     return name
 
@@ -77,8 +77,8 @@ def _change(draft: MappingDraft, answer: str) -> None:
     by_number = given.isdigit() and 1 <= int(given) <= len(choices)
     try:
         draft.change(line.key, choices[int(given) - 1].value if by_number else given)
-    except BadPath as error:
-        print_text(f"That is no path: {error}.")
+    except FormatError as error:
+        print_text(error.message)
 
 
 def _answer(question: str) -> str | None:
@@ -88,11 +88,6 @@ def _answer(question: str) -> str | None:
     except (EOFError, KeyboardInterrupt):
         print_text("")
         return None
-
-
-def _name_of(text: str) -> str:
-    """A name for a format: letters, digits and underscores."""
-    return re.sub(r"\W+", "_", text.split(".")[0]).strip("_").lower() or "my_format"
 
 
 def _shown(draft: MappingDraft) -> str:

@@ -10,10 +10,11 @@ from textual.widgets import Input
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
+from engine.formats.mapping import load_mapping
 from engine.records.scores import State
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs import ErrorDialog
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog
 from screens.shell.import_dialog import ImportDialog
 from screens.widgets.row_table import MARK, RowTable
 from tests.screens.conversations.listing import filtered, screen, table
@@ -294,7 +295,7 @@ class TestImport:
     async def test_import_dialog(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """`i` asks for a path, which tab completes, and starts an import of it."""
         monkeypatch.chdir(tmp_path)
-        (tmp_path / "october.jsonl").write_text("")
+        (tmp_path / "october.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}')
         support = project()
         async with opened(support) as pilot:
             await press(pilot, "i")
@@ -302,26 +303,58 @@ class TestImport:
             await press(pilot, *"octo")
             await until(pilot, lambda: bool(pilot.app.screen.query_one(Input)._suggestion))
             await press(pilot, "tab", "enter")
-
-            assert support.jobs.started == [["october.jsonl"]]
+            await until(pilot, lambda: support.jobs.started == [["october.jsonl"]])
 
     @pytest.mark.parametrize(
         ("name", "problem"),
-        [("typo.jsonl", "There is no file or folder typo.jsonl"), ("a.csv", "CSV is not read")],
+        [
+            ("typo.jsonl", "There is no file or folder typo.jsonl"),
+            ("a.csv", "`text`"),
+        ],
     )
     async def test_mistake_keeps_the_path(
         self, name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What cannot be imported is refused in the dialog, with the reason; what was typed stays."""
         monkeypatch.chdir(tmp_path)
-        (tmp_path / "a.csv").write_text("id,text")
+        (tmp_path / "a.csv").write_text("id,text\n1,hello\n")
         support = project()
         async with opened(support) as pilot:
             await press(pilot, "i", *name, "enter")
+            await until(pilot, lambda: problem in text(pilot))
             assert isinstance(pilot.app.screen, ImportDialog)
             assert pilot.app.screen.query_one(Input).value == name
-            assert problem in text(pilot)
             assert support.jobs.started == []
+
+    async def test_file_of_an_unknown_format_is_mapped(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Enter again on a refused file shows a guess; a line is changed, the mapping saved, and the import started."""
+        monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+        talk = [
+            {"party": "driver", "heard": "Where is a garage?"},
+            {"party": "car", "heard": "On Ross Road."},
+        ]
+        log = tmp_path / "odd.jsonl"
+        log.write_text("".join(json.dumps({"nr": n, "turns": talk}) + "\n" for n in range(3)))
+        support = project()
+        async with opened(support) as pilot:
+            await press(pilot, "i")
+            pilot.app.screen.query_one(Input).value = str(log)
+            await press(pilot, "enter")
+            await until(pilot, lambda: "Enter again" in text(pilot))
+            await press(pilot, "enter")
+            await until(pilot, lambda: "Read so: 3 conversations, 6 messages" in text(pilot))
+            await press(pilot, "end")
+            assert "'car' speaks as" in text(pilot)
+            await press(pilot, "enter")
+            await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+            await press(pilot, "end", "enter")  # the last choice: left out
+            await until(pilot, lambda: "Read so: 3 conversations, 3 messages" in text(pilot))
+            await press(pilot, "s", "enter")
+            await until(pilot, lambda: support.jobs.started == [[str(log)]])
+        saved = load_mapping(tmp_path / "config" / "formats" / "odd.toml")
+        assert saved.roles["car"] == "left out"
 
     async def test_import_left(self) -> None:
         """Escape leaves the dialog and starts nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping as Table
@@ -13,9 +14,11 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.errors import FormatError
+from engine.formats import open_inputs
 from engine.formats.arranging import arranged
 from engine.formats.framing import Frame
 from engine.formats.guessing import Field, Guess, fields_of, guesses, roles_of
+from engine.formats.inputs import sample_records
 from engine.formats.mapped import reader_of
 from engine.formats.mapping import DESTINATIONS, BadMapping, Mapping, read_mapping
 from engine.formats.paths import BadPath, as_word, read_path
@@ -61,6 +64,15 @@ class Trial:
     shown: tuple[Conversation, ...]
 
 
+def refusal_of(path: str) -> str | None:
+    """Why a file cannot be imported as it is; None if it can be."""
+    try:
+        open_inputs([path])
+    except FormatError as error:
+        return error.message
+    return None
+
+
 class MappingDraft:
     """A draft of a mapping for some records of a file.
 
@@ -80,6 +92,20 @@ class MappingDraft:
         self._table: dict[str, str] = {}
         self._roles: dict[str, str] = {}
         self._take(self._guesses[0])
+
+    @classmethod
+    def of_file(cls, path: str) -> MappingDraft:
+        """A draft for the first records of a file.
+
+        Raises:
+            FormatError: The file cannot be read, or nothing in it looks like messages.
+        """
+        return cls(sample_records(path), os.path.basename(path))
+
+    @property
+    def suggested_name(self) -> str:
+        """A name for the format, made of the file's."""
+        return format_name(self._label.split(".")[0])
 
     def lines(self) -> list[Line]:
         """The lines of the draft, in the order in which they are asked."""
@@ -115,7 +141,7 @@ class MappingDraft:
         """Changes a line.
 
         Raises:
-            BadPath: The value is no path.
+            FormatError: The value is no path.
         """
         if key.startswith("role "):
             self._roles[key.removeprefix("role ")] = value
@@ -124,8 +150,13 @@ class MappingDraft:
         if key == "messages" and guessed is not None:
             self._take(guessed)
             return
-        if value and not value.startswith("="):
-            read_path(value)
+        try:
+            if value and not value.startswith("="):
+                read_path(value)
+        except BadPath as error:
+            raise FormatError(
+                f"That is no path: {error}.", "docs/mapping-files.md has examples."
+            ) from None
         self._table[key] = value
         if key in ("messages", "role"):
             self._roles = self._guessed_roles()
@@ -275,7 +306,7 @@ class MappingDraft:
             return ""
         path = read_path(value)
         found = [as_word(one.value) for item in self._holders(key) for one in path.find(item)]
-        return f"such as {max(found[:20], key=len)[:_EXAMPLE]!r}" if found else "nothing"
+        return max(found[:20], key=len)[:_EXAMPLE] if found else "nothing"
 
 
 _TITLES = {
@@ -318,6 +349,11 @@ def _fitting(key: str, fields: Sequence[Field]) -> list[Field]:
     if key in ("id", "group", "time"):
         return sorted(fields, key=lambda field: (field.path.count("["), len(field.path)))
     return list(fields)
+
+
+def format_name(text: str) -> str:
+    """A text as the name of a format: small letters, digits and underscores."""
+    return re.sub(r"\W+", "_", text).strip("_").lower() or "my_format"
 
 
 def as_toml(table: Table[str, Any]) -> str:
