@@ -1,5 +1,8 @@
-"""Conversations written as text: `User:` and `Assistant:`, ChatML, WebVTT, chats of WhatsApp, histories in Markdown and
-of Aider. Each becomes a record with a list of messages, each with speaker and content."""
+"""Conversations written as text: `User:` and `Assistant:`, ChatML, subtitles, chats of WhatsApp, histories in Markdown
+and of Aider. Each becomes a record with a list of messages, each with speaker and content.
+
+Nothing that was said is lost: what comes before the first turn is in the `preamble` of the record.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,61 @@ from typing import Any, NamedTuple
 from engine.formats.framing import MAX_RECORD, Frame
 from engine.formats.source import Source
 
-_WORDS = (
-    r"user|human|customer|client|caller|visitor|guest|patient|student|me|you|q|question|prompt|"
-    r"assistant|agent|bot|chatbot|ai|gpt(?:-?\d[\w.]*)?|chatgpt|claude|gemini|copilot|llama|model|"
-    r"operator|support|representative|advisor|a|answer|response|"
-    r"system|developer|tool|function|observation"
+_ASKS = "user|human|customer|client|caller|visitor|guest|patient|student|me|you"
+_ANSWERS = (
+    r"assistant|agent|bot|chatbot|ai|gpt(?:-?\d[\w.]*)?|chatgpt|claude|gemini|copilot|llama|model|operator|support|"
+    r"representative|advisor"
 )
+_BESIDE = "system|developer|tool|function|observation"
 _TIME = (
     r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
 )
-_PLAIN = re.compile(
-    rf"^(?P<time>{_TIME})(?:\*\*|__|>+[ ]?)?(?P<speaker>{_WORDS})(?:\*\*|__)?[ \t]*"
-    r"(?:\((?P<about>[^)\n]{1,80})\))?[ \t]*:(?:\*\*|__)?[ \t]*",
-    re.IGNORECASE | re.MULTILINE,
-)
-_MARKDOWN = re.compile(
-    rf"^(?:_\*\*|\*\*_?|#{{1,6}}[ ]+(?:\*\*)?)(?P<speaker>{_WORDS})(?:[ \t]*\((?P<about>[^)\n]{{1,120}})\))?"
-    r"[:]?(?:_?\*\*_?)?[ \t]*:?[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
+
+
+class _Speakers(NamedTuple):
+    """Words for speakers that belong together; a text is a conversation if one of them asks and one answers."""
+
+    asks: str
+    answers: str
+    plain: re.Pattern[str]
+    markdown: re.Pattern[str]
+
+    def turns(self, pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+        """The beginnings of the turns; [] if nobody asks or nobody answers. The words are all written like the first,
+        since `model:` within a text of `User:` and `Model:` is no turn."""
+        found = list(pattern.finditer(text))
+        found = [
+            one for one in found if one["speaker"][0].isupper() == found[0]["speaker"][0].isupper()
+        ]
+        words = {one["speaker"].lower() for one in found}
+        asked = any(re.fullmatch(self.asks, word) for word in words)
+        answered = any(re.fullmatch(self.answers, word) for word in words)
+        return found if asked and answered else []
+
+
+def _speakers(asks: str, answers: str, beside: str = "") -> _Speakers:
+    words = "|".join(filter(None, (asks, answers, beside)))
+    return _Speakers(
+        asks,
+        answers,
+        re.compile(
+            rf"^(?P<time>{_TIME})(?:\*\*|__|>+[ ]?)?(?P<speaker>{words})(?:[ ]said)?(?:\*\*|__)?[ \t]*"
+            r"(?:\((?P<about>[^)\n]{1,80})\))?[ \t]*:(?:\*\*|__)?[ \t]*",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+        re.compile(
+            rf"^(?:_\*\*|\*\*_?|#{{1,6}}[ ]+(?:\*\*)?)(?P<speaker>{words})(?:[ ]said)?"
+            r"(?:[ \t]*\((?P<about>[^)\n]{1,120})\))?:?(?:_?\*\*_?)?[ \t]*:?[ \t]*$",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+    )
+
+
+_FAMILIES = (
+    _speakers(_ASKS, _ANSWERS, _BESIDE),
+    _speakers("q", "a"),
+    _speakers("question", "answer"),
+    _speakers("prompt", "response|completion"),
 )
 _CHATML = re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})\n")
 _HEADERS = re.compile(r"<\|start_header_id\|>(?P<speaker>[^\n|<]{1,40})<\|end_header_id\|>\n*")
@@ -35,33 +75,42 @@ _CHAT_ENDS = re.compile(r"<\|(?:im_end|eot_id|end_of_text|begin_of_text)\|>\s*")
 _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
 _WHATSAPP = re.compile(
-    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})\]?(?:[ ]-)?[ ]"
+    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
     r"(?:(?P<speaker>[^:\n]{1,80}): )?",
     re.MULTILINE,
 )
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
 _AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
-_CUE = re.compile(r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> [^\n]*\n", re.MULTILINE)
-_VOICE = re.compile(r"<v(?:\.[^ >]*)? (?P<speaker>[^>]+)>")
+_AIDER_USER = re.compile(r"^####", re.MULTILINE)
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
+_CUE = re.compile(
+    r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
+    re.MULTILINE,
+)
+_CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
+_SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
+_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
 _SAID_BY = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
 
 
 class _Style(NamedTuple):
-    """A way of writing conversations: its name, whether a text is written so, and its records."""
+    """A way of writing conversations: its name, whether a text is written so, the parts of a text that are one
+    conversation each, and the record of a part."""
 
     name: str
     fits: Callable[[str], bool]
-    read: Callable[[str], list[dict[str, Any]]]
+    read: Callable[[str], dict[str, Any]]
+    parts: Callable[[str], list[str]] = lambda text: [text]
 
 
 def style_of(head: bytes) -> str | None:
     """The name of the style in which the beginning of a text is written; None if it has no turns."""
-    text = head.decode("utf-8", "replace").replace("\r\n", "\n")
-    return next((style.name for style in _STYLES if style.fits(text)), None)
+    style = _style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
+    return style and style.name
 
 
 def text_records(source: Source) -> Iterator[Frame]:
-    """Yields the conversations of a text; the bytes of the whole text belong to the first."""
+    """Yields the conversations of a text, each with its part of the bytes."""
     pieces: list[bytes] = []
     size = 0
     while chunk := source.read():
@@ -72,20 +121,27 @@ def text_records(source: Source) -> Iterator[Frame]:
             return
     raw = b"".join(pieces)
     text = raw.decode("utf-8", "replace").replace("\r\n", "\n")
-    style = next((style for style in _STYLES if style.fits(text)), None)
-    records = style.read(text) if style else []
-    for number, record in enumerate(records, 1):
-        line = number if len(records) > 1 else None
-        yield Frame(
-            line, raw if number == 1 else b"", {"transcript": style and style.name, **record}
-        )
-    if not records or source.error:
-        yield Frame(len(records) + 1, raw, None, source.error or "the text has no turns")
+    style = _style(text)
+    if style is None:
+        yield Frame(None, raw, None, source.error or "the text has no turns")
+        return
+    parts = style.parts(text)
+    for number, part in enumerate(parts, 1):
+        record = {"transcript": style.name, **style.read(part)}
+        if len(parts) == 1:
+            yield Frame(None, raw, record)
+        else:
+            yield Frame(number, part.encode(), record)
+    if source.error:
+        yield Frame(len(parts) + 1, b"", None, source.error)
 
 
-def _divided(pattern: re.Pattern[str], text: str) -> dict[str, Any]:
+def _style(text: str) -> _Style | None:
+    return next((style for style in _STYLES if style.fits(text)), None)
+
+
+def _divided(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
     """A text divided at the beginnings of its turns."""
-    starts = list(pattern.finditer(text))
     messages: list[dict[str, Any]] = []
     for start, following in zip(starts, [*starts[1:], None], strict=True):
         end = following.start() if following else len(text)
@@ -94,106 +150,154 @@ def _divided(pattern: re.Pattern[str], text: str) -> dict[str, Any]:
         message["content"] = text[start.end() : end].strip()
         message |= {key: groups[key].strip() for key in ("time", "about") if groups.get(key)}
         messages.append(message)
-    before = text[: starts[0].start()].strip() if starts else ""
-    return {"messages": messages, **({"preamble": before} if before else {})}
+    return _record(messages, text[: starts[0].start()] if starts else text)
 
 
-def _turns(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    """Returns what says whether a text has turns of at least two speakers."""
-
-    def fits(text: str) -> bool:
-        speakers = [match["speaker"].lower() for match in pattern.finditer(text)]
-        return len(speakers) > 1 and len(set(speakers)) > 1
-
-    return fits
+def _record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
+    return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
 
 
-def _plain(text: str) -> list[dict[str, Any]]:
-    """One conversation, or several that are divided by lines of dashes."""
+def _plain_turns(text: str) -> list[re.Match[str]]:
+    return next(filter(None, (one.turns(one.plain, text) for one in _FAMILIES)), [])
+
+
+def _plain_parts(text: str) -> list[str]:
+    """The conversations of a text that are divided by lines of dashes; the text itself if they are none."""
     parts = [part for part in _RULE.split(text) if part.strip()]
-    if len(parts) < 2 or not all(_PLAIN.match(part.strip()) for part in parts):
-        parts = [text]
-    return [_divided(_PLAIN, part) for part in parts]
+    apart = len(parts) > 1 and all(
+        (turns := _plain_turns(part)) and not part[: turns[0].start()].strip() for part in parts
+    )
+    return parts if apart else [text]
 
 
-def _markdown(text: str) -> list[dict[str, Any]]:
-    record = _divided(_MARKDOWN, text)
+def _markdown_turns(text: str) -> list[re.Match[str]]:
+    return next(filter(None, (one.turns(one.markdown, text) for one in _FAMILIES)), [])
+
+
+def _markdown(text: str) -> dict[str, Any]:
+    record = _divided(_markdown_turns(text), text)
     for message in record["messages"]:
-        message["content"] = re.sub(r"\n+-{3,}\s*\Z", "", message["content"])
-    return [record]
+        message["content"] = re.sub(r"(?:\A|\n+)-{3,}\s*\Z", "", message["content"])
+    return record
 
 
-def _chatml(text: str) -> list[dict[str, Any]]:
-    record = _divided(_CHATML if "<|im_start|>" in text else _HEADERS, text)
+def _chatml_turns(text: str) -> list[re.Match[str]]:
+    found = list(_CHATML.finditer(text)) or list(_HEADERS.finditer(text))
+    return found if len({one["speaker"].strip() for one in found}) > 1 else []
+
+
+def _chatml(text: str) -> dict[str, Any]:
+    record = _divided(_chatml_turns(text), text)
     for message in record["messages"]:
         message["content"] = _CHAT_ENDS.sub("", message["content"])
-    if before := _CHAT_ENDS.sub("", record.pop("preamble", "")):
+    if before := _CHAT_ENDS.sub("", record.pop("preamble", "")).strip():
         record["preamble"] = before
-    return [record]
-
-
-def _whatsapp(text: str) -> list[dict[str, Any]]:
-    record = _divided(_WHATSAPP, text)
-    for message in record["messages"]:
-        message["speaker"] = message["speaker"] or "WhatsApp"
-    return [record]
+    return record
 
 
 def _fits_whatsapp(text: str) -> bool:
-    found = list(_WHATSAPP.finditer(text))
-    return sum(match["speaker"] is not None for match in found) > 1
+    """Whether there are several messages; lines of the log of a program look alike, but their speakers are levels."""
+    speakers = [match["speaker"] for match in _WHATSAPP.finditer(text) if match["speaker"]]
+    return sum(_LEVEL.search(speaker) is None for speaker in speakers) > max(1, len(speakers) // 2)
 
 
-def _aider(text: str) -> list[dict[str, Any]]:
-    """Sessions of Aider: a line after `####` is the user's, one after `>` Aider's own, the rest is the assistant's."""
+def _whatsapp(text: str) -> dict[str, Any]:
+    record = _divided(list(_WHATSAPP.finditer(text)), text)
+    for message in record["messages"]:
+        message["speaker"] = message["speaker"] or "WhatsApp"
+    return record
+
+
+def _aider_parts(text: str) -> list[str]:
+    """The sessions of Aider; one in which nobody said anything belongs to the next, and the last to the one before."""
+    starts = [start.start() for start in _AIDER.finditer(text)]
+    parts: list[str] = []
+    begin = 0
+    for end in [*starts[1:], len(text)]:
+        if _AIDER_USER.search(text, max(begin, starts[0]), end):
+            parts.append(text[begin:end])
+            begin = end
+    parts[-1] += text[begin:]
+    return parts
+
+
+def _aider(text: str) -> dict[str, Any]:
+    """A session of Aider: a line after `####` is the user's, one after `>` Aider's own, the rest is the assistant's."""
     starts = list(_AIDER.finditer(text))
-    records: list[dict[str, Any]] = []
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
-        session = text[start.end() : following.start() if following else len(text)]
-        messages: list[dict[str, Any]] = []
-        for line in session.split("\n"):
-            user, tool = line.startswith("#### "), line.startswith("> ")
-            speaker = "user" if user else "aider" if tool else "assistant"
-            said = line[5:] if user else line[2:] if tool else line
-            if messages and (messages[-1]["speaker"] == speaker or not line.strip()):
-                messages[-1]["content"] += "\n" + said
-            elif said.strip():
-                messages.append({"speaker": speaker, "content": said})
-        for message in messages:
-            message["content"] = message["content"].strip()
-        if any(message["speaker"] == "user" for message in messages):
-            records.append({"started_at": start["time"].strip(), "messages": messages})
-    return records
-
-
-def _webvtt(text: str) -> list[dict[str, Any]]:
-    """Cues of WebVTT; consecutive cues of one speaker are one message."""
-    record = _divided_cues(text)
-    return [record] if record["messages"] else []
-
-
-def _divided_cues(text: str) -> dict[str, Any]:
-    cues = list(_CUE.finditer(text))
+    asked = _AIDER_USER.search(text, starts[0].end())
+    assert asked is not None
+    start = [one for one in starts if one.start() < asked.start()][-1]
+    following = _AIDER.search(text, asked.start())
+    end = following.start() if following else len(text)
     messages: list[dict[str, Any]] = []
-    for cue, following in zip(cues, [*cues[1:], None], strict=True):
-        body = text[cue.end() : following.start() if following else len(text)].strip()
-        body = body.split("\n\n")[0].replace("</v>", "")
-        voice = _VOICE.search(body) or _SAID_BY.search(body)
-        speaker = voice["speaker"].strip() if voice else ""
-        said = (body[: voice.start()] + body[voice.end() :]).strip() if voice else body
-        if messages and messages[-1]["speaker"] == speaker:
+    for line in text[start.end() : end].split("\n"):
+        user, tool = line.startswith("####"), line.startswith("> ")
+        speaker = "user" if user else "aider" if tool else "assistant"
+        said = line[5:] if user else line[2:] if tool else line
+        if messages and (messages[-1]["speaker"] == speaker or not line.strip()):
             messages[-1]["content"] += "\n" + said
-        else:
-            messages.append({"speaker": speaker, "content": said, "time": cue["time"]})
-    return {"messages": messages}
+        elif said.strip():
+            messages.append({"speaker": speaker, "content": said})
+    for message in messages:
+        message["content"] = message["content"].strip()
+    after = {"after": text[end:].strip()} if following else {}
+    record = _record(messages, text[: start.start()])
+    return {"started_at": start["time"].strip(), **record, **after}
+
+
+def _cues(text: str) -> dict[str, Any]:
+    """Cues of WebVTT or SubRip; consecutive ones of a speaker are one message, and what is no cue is the preamble.
+
+    Numbers of cues and where they stand on the screen are only in the bytes of the text.
+    """
+    messages: list[dict[str, Any]] = []
+    others: list[str] = []
+    for block in re.split(r"\n(?:[ \t]*\n)+", text):
+        cue = _CUE.search(block)
+        if cue is None:
+            others.append(block)
+            continue
+        others += filter(
+            None, (_CUE_ID.sub("", block[: cue.start()]), _SETTINGS.sub("", cue["rest"]))
+        )
+        for speaker, said in _said(block[cue.end() :].strip()):
+            if messages and messages[-1]["speaker"] == speaker:
+                messages[-1]["content"] += "\n" + said
+                messages[-1]["end"] = cue["end"]
+            else:
+                times = {"time": cue["time"], "end": cue["end"]}
+                messages.append({"speaker": speaker, "content": said, **times})
+    return _record(messages, "\n\n".join(others))
+
+
+def _said(body: str) -> list[tuple[str, str]]:
+    """Who says what in a cue: after `<v Name>`, or after `Name:`; "" if that is not said."""
+    before, *voices = _VOICE.split(body.replace("</v>", ""))
+    named = _SAID_BY.match(before) if not voices else None
+    if named is not None:
+        return [(named["speaker"], before[named.end() :].strip())]
+    said = list(zip(voices[::2], voices[1::2], strict=True))
+    if before.strip():
+        said.insert(0, ("", before))
+    return [(speaker.strip(), words.strip()) for speaker, words in said]
 
 
 _STYLES: tuple[_Style, ...] = (
-    _Style("WebVTT", lambda text: text.startswith("WEBVTT"), _webvtt),
-    _Style("Aider", lambda text: _AIDER.search(text) is not None, _aider),
-    _Style("ChatML", _turns(_CHATML), _chatml),
-    _Style("Llama", _turns(_HEADERS), _chatml),
-    _Style("Markdown", _turns(_MARKDOWN), _markdown),
+    _Style("WebVTT", lambda text: text.startswith("WEBVTT") and bool(_CUE.search(text)), _cues),
+    _Style("SubRip", lambda text: re.match(r"\s*\d+\n[\d:]+,\d+ --> ", text) is not None, _cues),
+    _Style(
+        "Aider",
+        lambda text: bool((start := _AIDER.search(text)) and _AIDER_USER.search(text, start.end())),
+        _aider,
+        _aider_parts,
+    ),
+    _Style("ChatML", lambda text: bool(_chatml_turns(text)), _chatml),
+    _Style("Markdown", lambda text: bool(_markdown_turns(text)), _markdown),
     _Style("WhatsApp", _fits_whatsapp, _whatsapp),
-    _Style("text", _turns(_PLAIN), _plain),
+    _Style(
+        "text",
+        lambda text: bool(_plain_turns(text)),
+        lambda text: _divided(_plain_turns(text), text),
+        _plain_parts,
+    ),
 )

@@ -1,0 +1,219 @@
+"""Conversations that were written as text are divided into turns, and nothing that was said is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.formats import Parsed
+from engine.formats.framing import Frame
+from engine.formats.source import Source
+from engine.formats.text_turns import style_of, text_records
+from tests.engine.formats.reading import opened
+
+
+def frames_of(text: str) -> list[Frame]:
+    """The records of a text."""
+    return list(text_records(Source(io.BytesIO(text.encode()))))
+
+
+def turns_of(text: str) -> list[tuple[str, str]]:
+    """Speakers and words of the only conversation of a text."""
+    (frame,) = frames_of(text)
+    return [(message["speaker"], message["content"]) for message in frame.value["messages"]]
+
+
+HI = [("User", "Hi there"), ("Assistant", "Hello.\n\nHow are you?")]
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "turns"),
+    [
+        ("User: Hi there\nAssistant: Hello.\n\nHow are you?\n", "text", HI),
+        ("User: Hi there\r\nAssistant: Hello.\r\n\r\nHow are you?", "text", HI),
+        ("**User:** Hi there\n\n**Assistant:** Hello.\n\nHow are you?", "text", HI),
+        (
+            "You said:\nHi\nChatGPT said:\nHo\nQuestion: none\nmodel: x",
+            "text",
+            [("You", "Hi"), ("ChatGPT", "Ho\nQuestion: none\nmodel: x")],
+        ),
+        (
+            "\n\nHuman: Hi\n\nAssistant: Ho\n\nHuman: Bye",
+            "text",
+            [("Human", "Hi"), ("Assistant", "Ho"), ("Human", "Bye")],
+        ),
+        ("[10:02] Agent: Hi\n[10:03] Customer: Ho", "text", [("Agent", "Hi"), ("Customer", "Ho")]),
+        ("Q: What is 2+2?\nA: 4", "text", [("Q", "What is 2+2?"), ("A", "4")]),
+        (
+            "<|im_start|>system\nBe kind<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n",
+            "ChatML",
+            [("system", "Be kind"), ("user", "Hi")],
+        ),
+        (
+            "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\nHo<|eot_id|>",
+            "ChatML",
+            [("user", "Hi"), ("assistant", "Ho")],
+        ),
+        (
+            "_**User**_\n\nFix it\n\n---\n\n_**Agent (gpt-5)**_\n\nDone\n\n---\n",
+            "Markdown",
+            [("User", "Fix it"), ("Agent", "Done")],
+        ),
+        (
+            "## User\n\nHi\n\n## Assistant\n\nHo\n",
+            "Markdown",
+            [("User", "Hi"), ("Assistant", "Ho")],
+        ),
+        ("**User**\n\nHi\n\n**Copilot**\n\nHo\n", "Markdown", [("User", "Hi"), ("Copilot", "Ho")]),
+        (
+            "# aider chat started at 2024-06-01 10:00:00\n\n> Aider v0.40\n\n#### add a test\n#### please\n\n"
+            "Sure.\n\n> Applied edit to a.py\n",
+            "Aider",
+            [
+                ("aider", "Aider v0.40"),
+                ("user", "add a test\nplease"),
+                ("assistant", "Sure."),
+                ("aider", "Applied edit to a.py"),
+            ],
+        ),
+        (
+            "WEBVTT\n\n1\n00:00:01.000 --> 00:00:02.000 align:start\n<v Ann>Hi</v>\n\n"
+            "00:00:02.000 --> 00:00:03.000\n<v Ann>Who are you?</v>\n<v Bob>Bob\n",
+            "WebVTT",
+            [("Ann", "Hi\nWho are you?"), ("Bob", "Bob")],
+        ),
+        (
+            "1\n00:00:01,000 --> 00:00:02,000\nAnn: Hi\n\n2\n00:00:02,000 --> 00:00:03,000\nBob: Ho\n",
+            "SubRip",
+            [("Ann", "Hi"), ("Bob", "Ho")],
+        ),
+    ],
+)
+def test_turns_of_each_style(text: str, style: str, turns: list[tuple[str, str]]) -> None:
+    """Each way of writing a conversation is recognised and divided into who said what."""
+    assert style_of(text.encode()) == style
+    assert turns_of(text) == turns
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "31/12/2023, 21:15 -", "12/31/23, 9:15 PM -", "12/31/23, 9:15\u202fPM -", "31.12.23, 21:15 -",
+        "2023-12-31, 21:15 -", "31-12-2023 21:15 -", "[31/12/2023, 21:15:09]", "\u200e[12/31/23, 9:15:09 PM]",
+        "[31.12.23, 21:15:09]", "31/12/2023, 9:15 p. m. -", "2023/12/31 21:15 -",
+    ],
+)  # fmt: skip
+def test_dates_of_whatsapp(time: str) -> None:
+    """Exports of all countries are read, with lines of a message and what the program itself says."""
+    text = f"{time} Messages are encrypted.\n{time} Ann: Hi\nthere\n{time} Bob B.: Time: 10\n"
+    assert style_of(text.encode()) == "WhatsApp"
+    assert turns_of(text) == [
+        ("WhatsApp", "Messages are encrypted."),
+        ("Ann", "Hi\nthere"),
+        ("Bob B.", "Time: 10"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-01 10:00:00 - INFO: started\n2024-01-01 10:00:01 - ERROR: stopped\n",
+        "2024-01-01 10:00:00 main: started\n2024-01-01 10:00:01 main: stopped\n",
+        "# Usage\n\n## Model\n\nIt has one.\n\n## Support\n\nAsk us.\n",
+        "user: me\nhost: here\n",
+        "Dear Ann,\n\nNote: this is no chat.\n",
+        "WEBVTT is a format.\n",
+        "# aider chat started at 2024-06-01\n\n> Aider v0.40\n",
+    ],
+)
+def test_other_texts_are_no_conversations(text: str) -> None:
+    """Logs of programs, settings and prose have no turns."""
+    assert style_of(text.encode()) is None
+
+
+def test_what_stands_before_the_turns_is_kept() -> None:
+    """A heading goes into the preamble, and times and remarks beside a speaker stay with the message."""
+    (frame,) = frames_of("Chat of Monday\n10:02 Agent (Ann): Hi\n10:03 Customer: Ho\n")
+    assert frame.value == {
+        "transcript": "text",
+        "preamble": "Chat of Monday",
+        "messages": [
+            {"speaker": "Agent", "content": "Hi", "time": "10:02", "about": "Ann"},
+            {"speaker": "Customer", "content": "Ho", "time": "10:03"},
+        ],
+    }
+    (frame,) = frames_of("WEBVTT Kind: captions\n\nNOTE\nby hand\n\n00:01.000 --> 00:02.000\nHi\n")
+    assert frame.value["preamble"] == "WEBVTT Kind: captions\n\nNOTE\nby hand"
+
+
+def test_several_conversations_of_a_text() -> None:
+    """Lines of dashes divide conversations only if each part begins with a turn; each has its own bytes."""
+    first, second = frames_of("User: a\nAgent: b\n\n---\n\nUser: c\nAgent: d\n")
+    assert (first.line, first.raw) == (1, b"User: a\nAgent: b\n\n")
+    assert [message["content"] for message in second.value["messages"]] == ["c", "d"]
+    assert turns_of("User: a\nAgent: b\n\n---\n\nand more\nUser: c") == [
+        ("User", "a"), ("Agent", "b\n\n---\n\nand more"), ("User", "c"),
+    ]  # fmt: skip
+
+
+def test_sessions_of_aider_in_which_nobody_spoke() -> None:
+    """A session without a user belongs to that which follows, and the last to the one before; no text is lost."""
+    start = "# aider chat started at 2024-06-0{}\n\n> Aider {}\n\n"
+    asked = "#### hi\n\nHo\n\n"
+    text = f"older notes\n{start.format(1, 'one')}{start.format(2, 'two')}{asked}{start.format(3, 'three')}"
+    (frame,) = frames_of(text)
+    assert frame.value["started_at"] == "2024-06-02"
+    assert [message["content"] for message in frame.value["messages"]] == ["Aider two", "hi", "Ho"]
+    assert "older notes" in frame.value["preamble"]
+    assert "Aider one" in frame.value["preamble"]
+    assert "Aider three" in frame.value["after"]
+
+
+words = st.text(st.sampled_from("ab é你:#>-*_<|`\n1"), max_size=40)
+LINES: list[Any] = [
+    st.sampled_from(
+        [
+            "User: ", "Assistant: ", "**User**", "## Assistant", "_**Agent (x)**_", "<|im_start|>user", "<|im_end|>",
+            "<|im_start|>assistant", "1/1/21, 12:00 - A: ", "[1/1/21, 12:00:00] B: ", "WEBVTT", "---", "#### ", "> ",
+            "00:00:01.000 --> 00:00:02.000", "<v Ann>", "Bob: ", "# aider chat started at 2024", "Q: ", "A: ", "",
+        ]
+    ),
+    words,
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(*LINES), min_size=1, max_size=12))
+def test_no_word_of_any_text_is_lost(lines: list[tuple[str, str]]) -> None:
+    """Whatever the text, each letter outside the marks of its style is in a record, or the text is told to have no
+    turns and kept.
+    """
+    text = "\n".join(mark + said for mark, said in lines)
+    frames = frames_of(text)
+    if frames[0].reason:
+        assert frames[0].raw == text.encode()
+        return
+    kept = "".join(json.dumps(frame.value, ensure_ascii=False) for frame in frames)
+    for letter in "bé你":
+        said = sum(part.count(letter) for _, part in lines)
+        assert kept.count(letter) >= said
+
+
+def test_text_is_read_as_a_conversation() -> None:
+    """From a text to a conversation: roles are those of the words for speakers."""
+    found = opened(b"Customer: Hi\nSupport: Ho\nCustomer: Bye\n")
+    (record,) = found.records()
+    assert isinstance(record, Parsed)
+    assert [message.role for message in record.conversation.messages] == [
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert record.raw == b"Customer: Hi\nSupport: Ho\nCustomer: Bye\n"
+    assert found.detection.format == "transcript"
