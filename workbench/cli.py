@@ -150,6 +150,7 @@ COMMANDS = (
     Command("models use", "choose the model that a project uses for some work", "using:use"),
     Command("models tune", "find the fastest faithful format on this machine", "models:tune"),
     Command("offline", "show or change whether a project stays offline", "offline:offline"),
+    Command("formats", "list the formats of logs that an import knows", "formats:formats"),
     Command("keys", "list the keys, and the file that changes them", "keys:keys"),
     Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
     Command("bench", "measure speed against named baselines", "bench:bench"),

@@ -1,0 +1,34 @@
+"""`workbench formats`: the formats of logs that an import knows, the person's own first."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.formats import all_readers
+from engine.formats.readers import built_in, mapping_folder
+from workbench.commands.narration import narrate, print_json, print_text
+from workbench.exits import DONE
+
+
+def formats(arguments: argparse.Namespace) -> int:
+    """Prints name and records of each format."""
+    ours = set(built_in())
+    known = [
+        {
+            "name": reader.name,
+            "records": reader.title,
+            "from": "workbench" if reader in ours else "you",
+        }
+        for reader in sorted(all_readers(), key=lambda reader: (reader in ours, reader.name))
+    ]
+    if arguments.json:
+        print_json({"folder": str(mapping_folder()), "formats": known})
+        return DONE
+    width = max(len(one["name"]) for one in known)
+    for one in known:
+        mark = "" if one["from"] == "workbench" else "  (yours)"
+        print_text(f"{one['name']:<{width}}  {one['records']}{mark}")
+    narrate(
+        f"Your own mapping files belong into {mapping_folder()}; `workbench import --map` makes one."
+    )
+    return DONE
