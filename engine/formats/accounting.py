@@ -59,6 +59,7 @@ def account(
     exact = kept.exact
     apart = draft.left_out
     chars = found.chars
+    ignored = _STRUCTURE | left_out | {"from"}
 
     def walk(value: Any, path: str, key: str) -> None:
         """Counts the texts within a value; `path` leads to what holds it under `key`."""
@@ -75,7 +76,10 @@ def account(
         elif isinstance(value, dict):
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
-                if name in left_out or (apart and (id(value), name) in apart):
+                if entry.__class__ is str and entry in exact and not (apart or name in ignored):
+                    place = exact[entry]  # most texts; not worth a call of their own
+                    chars[place] = chars.get(place, 0) + len(entry)
+                elif name in left_out or (apart and (id(value), name) in apart):
                     found.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
