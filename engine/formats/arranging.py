@@ -3,13 +3,14 @@ tree of messages one branch is taken."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.formats.framing import Frame, Outer
 from engine.formats.json_values import as_json
-from engine.formats.mapping import Group, Mapping, Tree
-from engine.formats.paths import Path, as_word, without
+from engine.formats.mapping import Group, Mapping, Transcript, Tree
+from engine.formats.paths import Path, Trail, as_word, without
 
 BRANCH = "branch"
 """Key under which a record has the nodes of its branch."""
@@ -20,13 +21,19 @@ OTHER_BRANCHES = "other branches"
 RECORDS = "records"
 """Key under which a group has its records."""
 
+_ATTACHMENT = re.compile(r"attachment://(\w+)")
+
 
 def arranged(
     mapping: Mapping, frames: Iterable[Frame], all_branches: bool = False
 ) -> Iterator[Frame]:
     """Yields a frame for each conversation; of a tree that is the current branch, or each."""
-    if mapping.split is not None:
+    if mapping.split:
         frames = split(mapping.split, frames)
+    if mapping.attachments is not None:
+        frames = _with_attachments(mapping.attachments, frames)
+    if mapping.transcript is not None:
+        frames = _divided(mapping.transcript, frames)
     if mapping.group is not None:
         frames = grouped(mapping.group, frames)
     if mapping.tree is not None:
@@ -36,12 +43,12 @@ def arranged(
     yield from frames
 
 
-def split(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
-    """Yields a frame for each value that the path finds in a record; a record without any is yielded with a reason."""
+def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields a frame for each value that the paths find in a record; a record without any is yielded with a reason."""
     for frame in frames:
-        found = [] if frame.reason else path.find(frame.value)
+        found = [] if frame.reason else [one for path in paths for one in path.find(frame.value)]
         if not found and frame.reason is None:
-            frame = frame._replace(reason=f"there is nothing at `{path.text}`")
+            frame = frame._replace(reason=f"there is nothing at `{paths[0].text}`")
         if not found:
             yield frame
             continue
@@ -57,6 +64,54 @@ def split(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
             )
 
 
+def _with_attachments(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields the records with the texts of their attachments in place of the references to them."""
+    for frame in frames:
+        texts = None if frame.reason else path.first(frame.value)
+        yield frame._replace(value=_resolved(frame.value, texts)) if texts else frame
+
+
+def _resolved(value: Any, texts: Any) -> Any:
+    if isinstance(value, str):
+        if "attachment://" not in value or not isinstance(texts, dict):
+            return value
+        return _ATTACHMENT.sub(lambda found: as_word(texts.get(found[1], found[0])), value)
+    if isinstance(value, dict):
+        return {
+            key: entry if entry is texts else _resolved(entry, texts)
+            for key, entry in value.items()
+        }
+    return [_resolved(entry, texts) for entry in value] if isinstance(value, list) else value
+
+
+def _divided(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields the records with lists of messages in place of the texts that hold turns."""
+    marks = "|".join(map(re.escape, transcript.marks))
+    for frame in frames:
+        value = frame.value
+        for one in [] if frame.reason else transcript.at.find(value):
+            if isinstance(one.value, str) and one.trail is not None:
+                value = _replaced(value, one.trail, _turns(marks, one.value))
+        yield frame._replace(value=value)
+
+
+def _turns(marks: str, text: str) -> list[Any]:
+    before, *pieces = re.split(f"({marks})", "\n\n" + text)
+    turns: list[Any] = [{"preamble": before.strip()}] if before.strip() else []
+    for mark, said in zip(pieces[::2], pieces[1::2], strict=True):
+        turns.append({"role": mark.strip().rstrip(":"), "content": said.strip()})
+    return turns
+
+
+def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
+    """The value with another entry where the trail leads."""
+    if not trail:
+        return entry
+    copy = value.copy()
+    copy[trail[0]] = _replaced(value[trail[0]], trail[1:], entry)
+    return copy
+
+
 def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each group of records, in the order of their first records; those that cannot be read come
     first.
@@ -66,7 +121,7 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     groups: dict[str, list[Frame]] = {}
     for frame in frames:
         key = "" if group.by is None else as_word(group.by.first(frame.value))
-        if frame.reason is None and group.by is not None and not key:
+        if frame.reason is None and group.by is not None and not key and not group.others:
             frame = frame._replace(reason=f"it names no conversation at `{group.by.text}`")
         if frame.reason is not None:
             yield frame
@@ -77,7 +132,7 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
             members = _in_order(group.order, members)
         raw = b"\n".join(frame.raw for frame in members)
         value = {"id": key, RECORDS: [frame.value for frame in members]}
-        line = members[0].line if group.by is not None else None
+        line = members[0].line if key else None
         yield Frame(line, raw, value, outer=members[0].outer, name=key or None)
 
 

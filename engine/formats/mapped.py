@@ -56,7 +56,8 @@ def reader_of(mapping: Mapping) -> Reader:
 
 
 def _arranges(mapping: Mapping) -> bool:
-    return any((mapping.split, mapping.group, mapping.tree))
+    ways = (mapping.split, mapping.attachments, mapping.transcript, mapping.group, mapping.tree)
+    return any(ways)
 
 
 def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
@@ -80,6 +81,7 @@ class _Reading:
         self._record = record
         self._outer = outer
         self._used: list[Trail] = []
+        self._apart: dict[Trail, list[Trail]] = {}
         self._messages: list[Message] = []
         self._events: list[Any] = []
         self._unknown: list[Any] = []
@@ -93,18 +95,24 @@ class _Reading:
             BadRecord: An item is no message, or there is none.
         """
         mapping = self._mapping
+        truth = self._named(mapping.truth.items())
+        meta = self._named(mapping.metadata.items())
+        for path in mapping.left_out:
+            for found in path.find(self._record, self._record):
+                self._leave_out(found.trail)
+        for trail in self._used:  # messages do not have these as facts
+            for end in range(1, len(trail)):
+                self._apart.setdefault(trail[:end], []).append(trail[end:])
         for items in mapping.items:
             self._read_items(items)
         if not self._messages:
             raise BadRecord("no messages")
-        truth = self._named(mapping.truth.items())
-        meta = self._named(mapping.metadata.items())
         words = [as_word(path.first(self._record, None, self._outer)) for path in mapping.id]
+        if len(mapping.split) > 1:
+            truth["side"] = fallback_id
+            words.append(fallback_id)
         external_id = "/".join(filter(None, words)) or fallback_id
         began = self._began()
-        for path in mapping.left_out:
-            for found in path.find(self._record, self._record):
-                self._leave_out(found.trail)
         rest = without(self._record, self._used)
         fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
         taken = {key: fields[key] for key in fields if key in meta or key in truth}
@@ -165,7 +173,7 @@ class _Reading:
     def _read_item(self, items: Items, item: Found, position: int) -> None:
         whole_record = item.trail == ()
         drafts: list[dict[str, Any]] = []
-        used: list[Trail] = []
+        used: list[Trail] = list(self._apart.get(item.trail or (), ()))
         matched = False
         for turn in items.turns:
             if not all(one.holds(item.value, self._record, self._outer) for one in turn.when):
@@ -224,10 +232,13 @@ class _Reading:
         if not turn.text and turn.calls is None and turn.reasoning is None:
             if not isinstance(value, dict):
                 raise BadRecord(f"message {len(self._messages) + 1} is {kind_of(value)}")
-            used.append(within)
             name = {"name": speaker} if speaker and "name" not in value else {}
-            return [{**value, "role": role, **name}]
+            apart = self._apart.get((*item.trail, *within)) if item.trail is not None else None
+            used.append(within)
+            return [{**(without(value, apart) or {} if apart else value), "role": role, **name}]
         texts = [text for path in turn.text for text in take(path) if text != ""]
+        if turn.join is not None and texts:
+            texts = [turn.join.join(_words(texts))]
         calls = self._calls(turn.calls, Found(value, within), used) if turn.calls else []
         reasoning = take(turn.reasoning)
         if not texts and not calls and not reasoning:
@@ -303,6 +314,15 @@ def _plain_time(item: Any) -> Any:
 
 def _opened(item: Any) -> Any:
     return decoded(item) if isinstance(item, str) else item
+
+
+def _words(texts: Iterable[Any]) -> Iterator[str]:
+    """The words of texts, of lists of texts, and of objects with a text."""
+    for text in texts:
+        if isinstance(text, list):
+            yield from _words(text)
+        else:
+            yield as_word(text["text"] if isinstance(text, dict) and "text" in text else text)
 
 
 def _content(texts: list[Any]) -> str | list[Any]:

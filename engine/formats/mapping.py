@@ -44,6 +44,7 @@ class Turn:
         role: Path of the role, or a role itself; of several, the items have one after the other in turn.
         text: Paths of the text; what they find is joined.
         answers: Path of the id of the call that a tool answers.
+        join: What stands between several texts; None: they are parts of a message, a line each.
     """
 
     each: Path | None = None
@@ -55,6 +56,7 @@ class Turn:
     reasoning: Path | None = None
     calls: CallMapping | None = None
     answers: Path | None = None
+    join: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,15 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Records of which several are one conversation: those with the same id, all of a file without one."""
+    """Records of which several are one conversation: those with the same id, all of a file without one.
+
+    Attributes:
+        others: Whether records without an id are one conversation, and not broken.
+    """
 
     by: Path | None
     order: Path | None
+    others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +100,34 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
+class Transcript:
+    """Texts that hold turns; each becomes a list of messages with role and content.
+
+    Attributes:
+        marks: What a turn begins with, such as a line break and `Human:`; without blanks and colon it is the role.
+    """
+
+    at: Path
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Mapping:
-    """One format. `when` holds for a record before it is split, and for the rows before they are grouped."""
+    """One format. `when` holds for a record before it is split, and for the rows before they are grouped.
+
+    Attributes:
+        split: Paths of the records within an object; of several paths each is a side of the same conversation.
+        attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
+    """
 
     name: str
     title: str
     when: tuple[Condition, ...]
     items: tuple[Items, ...]
     sample: str = ""
-    split: Path | None = None
+    split: tuple[Path, ...] = ()
+    attachments: Path | None = None
+    transcript: Transcript | None = None
     group: Group | None = None
     tree: Tree | None = None
     id: tuple[Path, ...] = ()
@@ -153,7 +179,9 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
         tuple(map(read_condition, taken.texts("when"))),
         tuple(_items(entry) for entry in taken.tables("messages")),
         taken.text("sample"),
-        taken.path("split"),
+        tuple(map(read_path, taken.texts("split"))),
+        taken.path("attachments"),
+        _transcript(taken.table("transcript")),
         _group(taken.table("group")),
         _tree(taken.table("tree")),
         tuple(map(read_path, taken.texts("id"))),
@@ -194,6 +222,7 @@ def _turn(taken: _Keys, inner: bool = False) -> Turn:
         taken.path("reasoning"),
         calls,
         taken.path("answers"),
+        taken.text("join") if taken.has("join") else None,
     )
     taken.end()
     return turn
@@ -219,9 +248,23 @@ def _group(table: Table[str, Any]) -> Group | None:
     by = taken.text("by")
     if not by:
         raise BadMapping('[group] needs `by`: a path, or "file" if a file is one conversation')
-    group = Group(None if by == "file" else read_path(by), taken.path("order"))
+    order, others = taken.path("order"), taken.text("others")
+    if others not in ("", "file"):
+        raise BadMapping('`others` in [group] is not "file"')
+    group = Group(None if by == "file" else read_path(by), order, bool(others))
     taken.end()
     return group
+
+
+def _transcript(table: Table[str, Any]) -> Transcript | None:
+    if not table:
+        return None
+    taken = _Keys(table, "[transcript]")
+    transcript = Transcript(taken.path("at") or read_path("."), tuple(taken.texts("marks")))
+    taken.end()
+    if not all(mark.strip() for mark in transcript.marks) or not transcript.marks:
+        raise BadMapping("[transcript] needs `marks`, the texts with which turns begin")
+    return transcript
 
 
 def _tree(table: Table[str, Any]) -> Tree | None:
@@ -251,6 +294,9 @@ class _Keys:
         if not isinstance(value, str):
             raise BadMapping(f"`{key}` in {self._where} is not text")
         return value
+
+    def has(self, key: str) -> bool:
+        return key in self._left
 
     def texts(self, key: str) -> list[str]:
         value = self._left.pop(key, [])

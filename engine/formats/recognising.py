@@ -71,7 +71,7 @@ def _unwrapping(reader: Reader, path: Path) -> Reader:
     inner = reader.arrange
 
     def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
-        records = split(path, frames)
+        records = split((path,), frames)
         return records if inner is None else inner(records, all_branches)
 
     def recognise(value: Any) -> str | None:
