@@ -134,7 +134,11 @@ class Detection:
 
 @dataclass(slots=True)
 class SourceReport:
-    """What was read from one input."""
+    """What was read from one input.
+
+    Attributes:
+        reasons: Why records were rejected, and how many for each reason.
+    """
 
     label: str
     detection: Detection
@@ -142,11 +146,13 @@ class SourceReport:
     messages: int = 0
     rejected: int = 0
     account: Account = field(default_factory=Account)
+    reasons: dict[str, int] = field(default_factory=dict)
 
     def count(self, record: Parsed | Rejected) -> None:
         """Counts one record."""
         if isinstance(record, Rejected):
             self.rejected += 1
+            self.reasons[record.reason] = self.reasons.get(record.reason, 0) + 1
             return
         self.conversations += 1
         self.messages += len(record.conversation.messages)

@@ -26,6 +26,7 @@ def account_lines(sources: list[SourceReport]) -> list[str]:
         if source.rejected:
             counts.append(f"{source.rejected:,} quarantined")
         lines.append(f"  {', '.join(counts)}")
+        lines += _reason_lines(source)
         if account.total:
             lines.append(shares_line(account))
         lines += _unread_lines("not read", account.lost)
@@ -37,6 +38,18 @@ def account_lines(sources: list[SourceReport]) -> list[str]:
             )
     if len(sources) > len(first):
         lines.append(f"... and {len(sources) - len(first):,} more sources (all with --json)")
+    return lines
+
+
+def _reason_lines(source: SourceReport) -> list[str]:
+    """Why records were quarantined, the most frequent reasons first."""
+    most = sorted(source.reasons.items(), key=lambda entry: -entry[1])
+    lines = [
+        f"  quarantined: {one_line(reason, 100)}" + (f", {count:,} times" if count > 1 else "")
+        for reason, count in most[:MOST_UNREAD]
+    ]
+    if len(most) > MOST_UNREAD:
+        lines.append(f"  ... for {len(most) - MOST_UNREAD:,} more reasons (all with --json)")
     return lines
 
 

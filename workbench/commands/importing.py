@@ -140,6 +140,7 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
         "conversations": source.conversations,
         "messages": source.messages,
         "quarantined": source.rejected,
+        "reasons": source.reasons,
         "characters": {place: account.chars.get(place, 0) for place in PLACES},
         "not_read": {name: asdict(one) for name, one in account.lost.items()},
         "unknown_parts": {name: asdict(one) for name, one in account.unknown.items()},
