@@ -56,10 +56,10 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
         for number, one in enumerate(found, 1):
             key = one.trail[-1] if one.trail else None
             yield Frame(
-                frame.line or number,
+                frame.line or frame.before + number,
                 as_json(one.value).encode(),
                 one.value,
-                outer=Outer(rest, number == 1),
+                outer=Outer(rest, frame.before + number == 1),
                 name=key if isinstance(key, str) else None,
             )
 

@@ -10,7 +10,7 @@ from typing import Any
 from engine.errors import FormatError
 from engine.formats import tables, text_turns
 from engine.formats.containers import Content
-from engine.formats.framing import Frame, Framing, Values, lines
+from engine.formats.framing import Frame, Framing, Slices, Values, lines
 from engine.formats.json_values import kind_of
 from engine.formats.normalise import looks_like_message
 from engine.formats.reader import Reader
@@ -92,6 +92,9 @@ class Records:
 
     def _examine(self, suffix: str, wanted: str | None) -> tuple[Reader, Detection]:
         sample, head = self._sampled(suffix, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
+        if self._framing == "slices" and not _splits(sample, wanted):
+            self._framing = "values"
+            sample = self._looked_at(RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         values = [frame.value for frame in sample if frame.reason is None]
         if self._framing == "list" and values and _one_conversation(values[0], wanted):
             self._framing, values = "values", [values]
@@ -111,18 +114,30 @@ class Records:
 
     def _sampled(self, suffix: str, most: int, most_bytes: int) -> tuple[list[Frame], bytes]:
         """Returns the first records and the first bytes, and goes back to the beginning."""
-        source = self._source
-        if source is None:
-            return _first(_framed(self._content, None, "lines", None), most, most_bytes), b""
-        source.keep()
-        head = _head(source)
-        source.rewind()
-        self._framing = _framing(head, suffix)
-        source.keep()
-        found = _framed(self._content, source, self._framing, None)
-        sample = _first(found, most, most_bytes)
-        source.rewind()
-        return sample, head
+        head = b""
+        if self._source is not None:
+            self._framing, head = _framing_of(self._source, suffix)
+        return self._looked_at(most, most_bytes), head
+
+    def _looked_at(self, most: int, most_bytes: int) -> list[Frame]:
+        if self._source is not None:
+            self._source.keep()
+        sample = _first(_framed(self._content, self._source, self._framing, None), most, most_bytes)
+        if self._source is not None:
+            self._source.rewind()
+        return sample
+
+
+def _splits(sample: list[Frame], wanted: str | None) -> bool:
+    """Whether the records lie in a list of the object whose slices are the sample; else the slices are parts of one."""
+    if wanted is not None:
+        reader = reader_named(wanted)
+    else:
+        chosen = choose_reader([frame.value for frame in sample if frame.reason is None], 1)
+        if chosen is None:
+            return False
+        reader, _ = chosen
+    return reader.arrange is not None and len([*islice(reader.arrange(sample[:1], False), 2)]) > 1
 
 
 def sample_of(content: Content, suffix: str) -> list[Frame]:
@@ -134,10 +149,21 @@ def sample_of(content: Content, suffix: str) -> list[Frame]:
     source = _opened(content)
     framing: Framing = "lines"
     if source is not None:
-        source.keep()
-        framing = _framing(_head(source), suffix)
-        source.rewind()
+        framing, _ = _framing_of(source, suffix)
     return _first(_framed(content, source, framing, None), RECORDS_TRIED, BYTES_TRIED)
+
+
+def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:
+    """Returns how the records are framed, and the beginning of the source, which is rewound."""
+    source.keep()
+    head = _head(source)
+    source.rewind()
+    framing = _framing(head, suffix)
+    if framing == "values" and len(head) >= BYTES_LOOKED_AT:
+        source.keep()
+        framing = "slices" if Slices(source).needed() else framing
+        source.rewind()
+    return framing, head
 
 
 def _opened(content: Content) -> Source | None:
@@ -157,6 +183,8 @@ def _framed(
         return text_turns.text_records(source)
     if framing == "lines":
         return lines(source)
+    if framing == "slices":
+        return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
         return recognised(value) if reader is None else reader.recognise(value) is not None

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from engine.formats.json_values import MAX_DEPTH, BadRecord, nested_deeper, storable
+from engine.formats.json_values import MAX_DEPTH, BadRecord, as_json, nested_deeper, storable
 from engine.formats.source import CHUNK, Source
 
 MAX_RECORD = 64 << 20
@@ -23,8 +23,19 @@ MAX_RECORD = 64 << 20
 KEPT_OF_OVERSIZED = 1 << 20
 """Number of bytes that are kept of a record beyond the limit."""
 
-Framing = Literal["lines", "list", "values", "table", "text"]
-"""How records follow each other: JSON Lines, elements of a JSON list, JSON values, rows of a table, turns of a text."""
+LARGE = 32 << 20
+"""Size in characters from which an object is read in slices, if its records lie in a list within it."""
+
+SLICE = 4 << 20
+"""Size in characters of a slice of a large object."""
+
+_LARGEST_FIELD = 16 << 20
+_LEAST_ENTRIES = 20
+"""Number of entries from which a large object of objects is read in slices."""
+
+Framing = Literal["lines", "list", "values", "slices", "table", "text"]
+"""How records follow each other: JSON Lines, elements of a JSON list, JSON values, slices of one large JSON object,
+rows of a table, turns of a text."""
 
 
 class Outer(NamedTuple):
@@ -37,7 +48,8 @@ class Outer(NamedTuple):
 
 class Frame(NamedTuple):
     """One record: its number (line or value, from 1; None if it is the whole input), its bytes, and its value or why it
-    cannot be read. A record that was split from another has its outer object, and its key there as its name."""
+    cannot be read. A record that was split from another has its outer object, and its key there as its name. A slice of
+    a large object knows how many elements the slices `before` it had."""
 
     line: int | None
     raw: bytes
@@ -45,6 +57,7 @@ class Frame(NamedTuple):
     reason: str | None = None
     outer: Outer | None = None
     name: str | None = None
+    before: int = 0
 
 
 def _finite(digits: str) -> float | None:
@@ -252,10 +265,14 @@ class Values:
 
     def _unfinished(self, error: Exception) -> bool:
         """Whether the value may be complete once more of the input is read."""
-        if self._ended or not isinstance(error, json.JSONDecodeError):
+        return not self._ended and self._cut_off(error)
+
+    def _cut_off(self, error: Exception) -> bool:
+        """Whether it is the end of the text in memory at which the value goes wrong."""
+        if not isinstance(error, json.JSONDecodeError):
             return False
-        cut_off = error.pos >= len(self._text) - _LONGEST_LITERAL
-        return cut_off or error.msg.startswith("Unterminated string")
+        at_end = error.pos >= len(self._text) - _LONGEST_LITERAL
+        return at_end or error.msg.startswith("Unterminated string")
 
     def _broken(self, number: int, reason: str) -> Frame:
         """Skips to the next record and returns the skipped text as a frame with a reason."""
@@ -299,6 +316,155 @@ class Values:
             self._at = len(self._text)
             if not self._more():
                 return Frame(number, skipped.raw(), None, reason)
+
+
+class _TooLarge(Exception):
+    """A value is larger than it may be."""
+
+
+class Slices(Values):
+    """Iterates over the slices of one JSON object that is too large to be read at once.
+
+    A slice is an object with some of the elements of a long list and the fields before that list; the last one has the
+    fields after it too. Of an object of objects, a slice has some of the entries.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source, False, lambda value: False)
+        self._late: dict[str, Any] = {}
+
+    def needed(self) -> bool:
+        """Whether the source begins with a large object."""
+        if not self._something_left() or self._text[self._at] != "{":
+            return False
+        try:
+            self._value(LARGE)
+        except _TooLarge:
+            return True
+        except BadRecord:
+            return False
+        return False
+
+    def __iter__(self) -> Iterator[Frame]:
+        self._something_left()
+        self._at += 1
+        held: tuple[dict[str, Any], int] | None = None
+        reason: str | None = None
+        try:
+            for value, before in self._slices():
+                if held is not None:
+                    yield _slice(*held)
+                held = value, before
+            if self._something_left():
+                reason = "there is something else after the object"
+        except _TooLarge:
+            reason = _too_large()
+        except BadRecord as bad:
+            reason = bad.reason
+        if held is not None:
+            yield _slice({**held[0], **self._late}, held[1])
+        if reason is not None:
+            yield self._tail(1, reason)._replace(line=None)
+
+    def _slices(self) -> Iterator[tuple[dict[str, Any], int]]:
+        fields: dict[str, Any] = {}
+        size = before = 0
+        in_list = False
+        while self._left() != "}":
+            key = self._key()
+            try:
+                fields[key], length = self._value(_LARGEST_FIELD)
+            except _TooLarge:
+                if self._text[self._at] != "[":
+                    raise
+                for elements in self._elements():
+                    yield {**fields, key: elements}, before
+                    before += len(elements)
+                in_list = True
+                continue
+            size += length
+            if in_list:
+                self._late[key] = fields[key]
+            elif size > SLICE and len(fields) >= _LEAST_ENTRIES and _all_objects(fields):
+                yield fields, before
+                before += len(fields)
+                fields, size = {}, 0
+            if size > MAX_RECORD:
+                raise _TooLarge
+        self._at += 1
+        if fields and not in_list:
+            yield fields, before
+
+    def _elements(self) -> Iterator[list[Any]]:
+        """Yields the elements of a list, many at a time."""
+        self._at += 1
+        elements: list[Any] = []
+        size = 0
+        try:
+            while self._left() != "]":
+                value, length = self._value(MAX_RECORD)
+                elements.append(value)
+                size += length
+                if size > SLICE:
+                    yield elements
+                    elements, size = [], 0
+            self._at += 1
+        except (BadRecord, _TooLarge):
+            if elements:
+                yield elements
+            raise
+        if elements:
+            yield elements
+
+    def _key(self) -> str:
+        key, _ = self._value(_LARGEST_FIELD)
+        if not isinstance(key, str) or self._left() != ":":
+            raise BadRecord("the object is not JSON: a key with a colon is expected")
+        self._at += 1
+        self._left()
+        return key
+
+    def _left(self) -> str:
+        """The next character that is neither blank nor a comma."""
+        if not self._something_left():
+            raise BadRecord(self._source.error or "the file was cut off")
+        return self._text[self._at]
+
+    def _value(self, most: int) -> tuple[Any, int]:
+        """The value that begins here, and its size; if it is larger than `most`, its beginning is still the place."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                if not self._unfinished(error):
+                    reason = _reason(error, "element", self._at)
+                    if self._cut_off(error):
+                        reason = self._source.error or "the file was cut off"
+                    raise BadRecord(reason) from None
+                if len(self._text) - self._at > most:
+                    raise _TooLarge from None
+                self._more()
+                continue
+            if end < len(self._text) or not self._more():
+                length = end - self._at
+                self._at = end
+                return value, length
+
+
+def _all_objects(fields: dict[str, Any]) -> bool:
+    return all(isinstance(value, dict) for value in fields.values())
+
+
+def _slice(value: dict[str, Any], before: int) -> Frame:
+    try:
+        raw = as_json(value).encode()
+    except UnicodeEncodeError:
+        value = storable(value)
+        raw = as_json(value).encode()
+    except RecursionError:
+        return Frame(None, b"", None, "nesting too deep", before=before)
+    reason = "nesting too deep" if nested_deeper(value, MAX_DEPTH) else None
+    return Frame(None, raw, value, reason, before=before)
 
 
 class _Skipped:
