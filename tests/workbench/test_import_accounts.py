@@ -78,3 +78,69 @@ def test_a_refused_import_leaves_no_project(tmp_path: Path) -> None:
     assert main(["import", str(project), str(good)]) == DONE
     assert main(["import", str(project), str(strange)]) != DONE
     assert project.exists()
+
+
+def test_reasons_of_the_quarantine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What could not be read is counted by its reason, in a dry run as well."""
+    mixed = tmp_path / "mixed.jsonl"
+    good, bad = {"role": "user", "content": "hi"}, {"role": "robot", "content": "beep"}
+    lines = [{"messages": [good]}, {"messages": [bad]}, {"messages": [bad]}]
+    mixed.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert main(["import", str(tmp_path / "p.wb"), str(mixed), "--dry-run"]) == WITH_GAPS
+    assert "quarantined: message 1 has role 'robot', 2 times" in capsys.readouterr().out
+
+
+class TestMap:
+    """`import --map` asks where the messages of a file of an unknown format are."""
+
+    @pytest.fixture
+    def odd(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A file of no known format, and a configuration folder of its own."""
+        monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+        talk = [
+            {"party": "caller", "heard": "Where is it?"},
+            {"party": "desk", "heard": "In Graz."},
+        ]
+        odd = tmp_path / "odd.jsonl"
+        odd.write_text("".join(json.dumps({"nr": n, "turns": talk}) + "\n" for n in range(3)))
+        return odd
+
+    def test_without_a_terminal(
+        self, odd: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Without a terminal to ask on, the guess and the mapping file are printed, and nothing is stored."""
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == DONE
+        out = capsys.readouterr().out
+        assert "Read so: 3 conversations, 6 messages" in out
+        assert 'each = "turns[]"' in out
+        assert not (tmp_path / "p.wb").exists()
+        assert not (tmp_path / "config" / "formats").exists()
+
+    def test_lines_are_corrected(
+        self,
+        odd: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """A line is changed by its number and the number of a choice; then the file is saved, and the logs imported."""
+        answers = iter(["99", "7", "7", "3", "heard[", "t", "", "My Desk"])
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+        monkeypatch.setattr("builtins.input", lambda question: next(answers))
+        project = tmp_path / "p.wb"
+        assert main(["import", str(project), str(odd), "--map"]) == DONE
+        out = capsys.readouterr().out
+        assert "There is no line '99'." in out
+        assert "That is no path" in out
+        assert "3 conversations, 3 messages" in out
+        assert (tmp_path / "config" / "formats" / "my_desk.toml").exists()
+        assert main(["status", str(project), "--json"]) == DONE
+        assert json.loads(capsys.readouterr().out)["counts"]["conversations"] == 3
+
+    def test_leaving(self, odd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`q` leaves without a file and without a project."""
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+        monkeypatch.setattr("builtins.input", lambda question: "q")
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == DONE
+        assert not (tmp_path / "p.wb").exists()
+        assert not (tmp_path / "config" / "formats").exists()
