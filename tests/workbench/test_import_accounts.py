@@ -97,12 +97,12 @@ class TestMap:
     def odd(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """A file of no known format, and a configuration folder of its own."""
         monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
-        talk = [
-            {"party": "caller", "heard": "Where is it?"},
-            {"party": "desk", "heard": "In Graz."},
-        ]
         odd = tmp_path / "odd.jsonl"
-        odd.write_text("".join(json.dumps({"nr": n, "turns": talk}) + "\n" for n in range(3)))
+        with open(odd, "w", encoding="utf-8") as written:
+            for number in range(3):
+                asked = {"party": "caller", "heard": f"Where is number {number}?"}
+                turns = [asked, {"party": "desk", "heard": "In Graz."}]
+                written.write(json.dumps({"nr": number, "turns": turns}) + "\n")
         return odd
 
     def test_without_a_terminal(
