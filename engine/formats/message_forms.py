@@ -227,12 +227,14 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             message = writing("reasoning_content")
             before = message.get("reasoning_content", "")
             message["reasoning_content"] = "\n".join(filter(None, [before, *texts]))
+            _add_facts(message, rest)
         elif kind.endswith("_output"):
             answer = {"role": "tool", "content": _answer(item.get("output"))}
             found.append({**rest, **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
             message = writing("tool_calls")
             message.setdefault("tool_calls", []).append(_item_call(item, kind))
+            _add_facts(message, rest)
             if isinstance(item.get("output"), str):
                 answer = {"role": "tool", "content": item["output"]}
                 found.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
@@ -241,8 +243,13 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             message["content"] = item.get("content") or ""
             message |= rest
         elif message := as_message(item):  # type: ignore[assignment]
-            found.append({**message, **rest})
+            found.append({key: value for key, value in message.items() if key != "type"})
     return found
+
+
+def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
+    for key, value in facts.items():
+        message.setdefault(key, value)
 
 
 _ITEM_KEYS = frozenset(

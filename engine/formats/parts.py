@@ -18,7 +18,9 @@ PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unkn
 """What a part is; a mark, such as the beginning of a step, has no content."""
 
 _TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
-_CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call"))
+_CALLS = frozenset(
+    ("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall")
+)
 _ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response"))
 _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _MEDIA = {

@@ -9,7 +9,18 @@ from typing import Any
 
 from engine.errors import FormatError
 from engine.folders import config_dir
-from engine.formats import recllmsim, rows, sgd, sharded_logs
+from engine.formats import (
+    claude_code,
+    codex,
+    langchain,
+    openclaw,
+    openhands,
+    recllmsim,
+    rows,
+    sgd,
+    sharded_logs,
+    swe_agents,
+)
 from engine.formats.chat_logs import CHAT_LOGS
 from engine.formats.mapped import reader_of
 from engine.formats.mapping import load_mapping
@@ -26,6 +37,75 @@ _CODED: tuple[Reader, ...] = (
     Reader("recllmsim", recllmsim.recognise, recllmsim.read, conditions=2),
     Reader("sgd", sgd.recognise, sgd.read, frozenset(("actions", "slots", "state")), conditions=2),
     Reader("rows", rows.recognise, rows.read, arrange=rows.arrange, conditions=2),
+    Reader(
+        "claude_code",
+        claude_code.recognise,
+        claude_code.read,
+        arrange=claude_code.arrange,
+        conditions=5,
+        title="sessions of Claude Code",
+        sample="claude_code/tool_call_conversation.jsonl",
+    ),
+    Reader(
+        "codex",
+        codex.recognise,
+        codex.read,
+        arrange=codex.arrange,
+        conditions=3,
+        title="rollouts of Codex",
+        sample="codex_rollout_1.jsonl",
+    ),
+    Reader(
+        "langchain",
+        langchain.recognise,
+        langchain.read,
+        arrange=langchain.arrange,
+        conditions=3,
+        title="messages of LangChain, states and checkpoints of LangGraph",
+        sample="made/langgraph_state.json",
+    ),
+    Reader(
+        "openhands",
+        openhands.recognise,
+        openhands.read,
+        arrange=openhands.arrange,
+        conditions=4,
+        title="trajectories of OpenHands",
+        sample="openhands_output.jsonl",
+    ),
+    Reader(
+        "swe_agent",
+        swe_agents.recognise_trajectory,
+        swe_agents.read,
+        conditions=4,
+        title="trajectories of SWE-agent",
+        sample="sweagent_katy.traj",
+    ),
+    Reader(
+        "mini_swe_agent",
+        swe_agents.recognise_mini,
+        swe_agents.read,
+        conditions=4,
+        title="trajectories of mini-SWE-agent",
+        sample="minisweagent.traj.json",
+    ),
+    Reader(
+        "swe_instances",
+        swe_agents.recognise_instance,
+        swe_agents.read,
+        conditions=4,
+        title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
+        sample="doc/swesmith_traj.jsonl",
+    ),
+    Reader(
+        "openclaw",
+        openclaw.recognise,
+        openclaw.read,
+        arrange=openclaw.arrange,
+        conditions=4,
+        title="telemetry of OpenClaw",
+        sample="openclaw_telemetry.jsonl",
+    ),
     *TRACES,
     *CHAT_LOGS,
 )

@@ -9,13 +9,11 @@ metadata.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.conversation import Conversation, Message
-from engine.formats.accounting import strings
 from engine.formats.framing import Frame
 from engine.formats.json_values import BadRecord, as_json
 from engine.formats.message_forms import (
@@ -28,19 +26,13 @@ from engine.formats.message_forms import (
 )
 from engine.formats.normalise import as_time, messages_of
 from engine.formats.reader import Draft
+from engine.formats.repeats import Texts
 
 SPANS, ABOUT = "spans", "about"
 """Keys of a grouped record: its spans, and what is said of their traces."""
 
-_STRUCTURE = frozenset(("role", "type", "object", "speaker"))
-
 _TRUTH = ("scores", "feedback_stats", "assessments", "corrections")
 """Keys of what people or other models said of a trace."""
-
-_LEFT = _STRUCTURE.union(_TRUTH)
-
-_LEAST_PIECE = 20
-"""Characters from which a text that is within a message is taken for a copy of a piece of it."""
 
 
 @dataclass(slots=True)
@@ -165,8 +157,8 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> Draft:
         messages += messages_of(message, len(messages) + 1, facts=facts.get(position))
     began = min((span.start for span in spans if span.start), default=None)
     truth = _truth([*said, *records])
-    texts = _Texts(messages)
-    fields = {SPANS: texts.prune(records), ABOUT: texts.prune(said)}
+    texts = Texts(messages, frozenset(_TRUTH))
+    fields = {SPANS: texts.without(records), ABOUT: texts.without(said)}
     fields = {key: value for key, value in fields.items() if value}
     name = record.get("id") or fallback_id
     return Draft(
@@ -326,43 +318,6 @@ def _tool_call(span: Span) -> list[ChatMessage]:
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": text, "tool_call_id": span.key, "name": span.name},
     ]
-
-
-class _Texts:
-    """The texts that messages have, to drop their copies from what is kept of spans."""
-
-    def __init__(self, messages: list[Message]) -> None:
-        texts = []
-        for message in messages:
-            texts += [message.content, message.reasoning or ""]
-            texts += [message.name or "", message.tool_call_id or ""]
-            texts += strings(json.loads(message.facts or "{}"))
-            for call in message.tool_calls:
-                texts += [call.name, call.arguments, call.call_id or ""]
-        self._exact = set(texts)
-        self._joined = "\n".join(texts)
-
-    def prune(self, value: Any) -> Any:
-        """The value without what messages have, and without what is then empty; None if nothing is left."""
-        if isinstance(value, str):
-            if not value or value in self._exact:
-                return None
-            inner = opened(value)
-            if inner is not value:
-                return self.prune(inner)
-            if len(value) < _LEAST_PIECE:
-                return value
-            return None if value in self._joined or as_json(value)[1:-1] in self._joined else value
-        if isinstance(value, dict):
-            kept = {
-                key: left
-                for key, entry in value.items()
-                if key not in _LEFT and (left := self.prune(entry)) is not None
-            }
-            return kept or None
-        if isinstance(value, list):
-            return [left for entry in value if (left := self.prune(entry)) is not None] or None
-        return value
 
 
 def time_text(value: Any) -> str:

@@ -1,0 +1,279 @@
+"""Sessions of Claude Code: a line for each part of a message, in files of one or several sessions.
+
+The lines of a session are one conversation, those of each sub-agent (a side chain) another, and `/clear` begins a new
+one. Of prompts that were taken back and written anew, the last is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.conversation import Conversation, Message
+from engine.formats.framing import Frame
+from engine.formats.json_values import BadRecord, as_json, as_object
+from engine.formats.message_forms import ChatMessage
+from engine.formats.normalise import messages_of
+from engine.formats.reader import Draft
+
+_SPOKEN = ("user", "assistant")
+_CLEAR = "<command-name>/clear</command-name>"
+_OF_SESSION = (
+    "cwd",
+    "gitBranch",
+    "version",
+    "slug",
+    "userType",
+    "entrypoint",
+    "sessionId",
+    "agentId",
+)
+"""Keys that are much the same in all lines of a session; each value is kept once."""
+
+_NOT_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_OF_SESSION))
+_TAKEN_BACK = "taken back"
+
+
+def recognise(record: Any) -> str | None:
+    """Returns in words why a record looks like this format; None if it does not."""
+    if not isinstance(record, dict):
+        return None
+    lines = record.get("loglines")
+    if isinstance(lines, list) and lines and _is_spoken(lines[0]):
+        return "the records have `loglines`, as sessions of Claude Code"
+    if _is_spoken(record) and record.keys() & {"sessionId", "parentUuid"}:
+        return "the records have `message`, `uuid` and `sessionId`, as lines of Claude Code"
+    if record.get("type") == "summary" and "leafUuid" in record:
+        return "the records are lines of Claude Code"
+    if record.get("type") == "file-history-snapshot":
+        return "the records are lines of Claude Code"
+    return None
+
+
+def _is_spoken(line: Any) -> bool:
+    return (
+        isinstance(line, dict)
+        and line.get("type") in _SPOKEN
+        and isinstance(line.get("message"), dict)
+        and "timestamp" in line
+        and "role" in line["message"]
+    )
+
+
+def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+    """Yields a frame for each conversation, in the order of their first lines; broken lines come first.
+
+    The whole file is in memory at once.
+    """
+    lines: list[tuple[dict[str, Any], Frame]] = []
+    for frame in frames:
+        if frame.reason is not None:
+            yield frame
+        elif not isinstance(frame.value, dict) or not frame.value.keys() & {"type", "loglines"}:
+            yield frame._replace(reason="it is no line of Claude Code")
+        else:
+            inner = frame.value.get("loglines")
+            inner = inner if isinstance(inner, list) else [frame.value]
+            lines += [(one, frame) for one in inner if isinstance(one, dict)]
+    lines = _once(lines)
+    taken_back = set() if all_branches else _taken_back([line for line, _ in lines])
+    groups = _groups(lines)
+    for name, members in groups.items():
+        frames_of = {id(frame): frame for _, frame in members}
+        kept = [line for line, _ in members if line.get("uuid") not in taken_back]
+        value: dict[str, Any] = {"id": name, "lines": kept}
+        if len(kept) < len(members):
+            value[_TAKEN_BACK] = [line for line, _ in members if line.get("uuid") in taken_back]
+        whole = all(frame.value is line for line, frame in members)
+        raw = b"\n".join(frame.raw for frame in frames_of.values())
+        first = next(iter(frames_of.values()))
+        yield Frame(first.line, raw if whole else as_json(value).encode(), value, name=name or None)
+
+
+def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
+    """The lines without those that a resumed session repeats."""
+    seen: set[tuple[Any, Any]] = set()
+    kept = []
+    for line, frame in lines:
+        key = (line.get("uuid"), line.get("sessionId"))
+        if isinstance(key[0], str) and key in seen and _is_spoken(line):
+            continue
+        seen.add(key if isinstance(key[0], str) else (None, None))
+        kept.append((line, frame))
+    return kept
+
+
+def _groups(
+    lines: list[tuple[dict[str, Any], Frame]],
+) -> dict[str, list[tuple[dict[str, Any], Frame]]]:
+    """The lines of each conversation, by its id."""
+    parents = {
+        line["uuid"]: line.get("parentUuid")
+        for line, _ in lines
+        if line.get("isSidechain") and isinstance(line.get("uuid"), str)
+    }
+    groups: dict[str, list[tuple[dict[str, Any], Frame]]] = {}
+    homes: dict[Any, str] = {}
+    parts: dict[str, int] = {}
+    late: list[tuple[dict[str, Any], Frame]] = []
+    for line, frame in lines:
+        session = line.get("sessionId")
+        if not isinstance(session, str) and not _is_spoken(line):
+            late.append((line, frame))
+            continue
+        name = session if isinstance(session, str) else ""
+        if line.get("isSidechain"):
+            name = f"{name}/{line.get('agentId') or _root(line.get('uuid'), parents)}"
+        else:
+            if _clears(line) and name in groups:
+                parts[name] = parts.get(name, 1) + 1
+            name = f"{name}#{parts[name]}" if name in parts else name
+        groups.setdefault(name, []).append((line, frame))
+        homes[line.get("uuid")] = name
+    for line, frame in late:  # summaries and snapshots name a line, not a session
+        asked = line.get("leafUuid") or line.get("messageId")
+        name = homes.get(asked, next(iter(groups), ""))
+        groups.setdefault(name, []).append((line, frame))
+    return groups
+
+
+def _root(uuid: Any, parents: dict[str, Any]) -> Any:
+    seen = set()
+    while uuid in parents and parents[uuid] in parents and uuid not in seen:
+        seen.add(uuid)
+        uuid = parents[uuid]
+    return uuid
+
+
+def _content(line: dict[str, Any]) -> Any:
+    message = line.get("message")
+    return message.get("content") if isinstance(message, dict) else None
+
+
+def _clears(line: dict[str, Any]) -> bool:
+    return line.get("type") == "user" and _CLEAR in as_json(_content(line))
+
+
+def _is_prompt(line: dict[str, Any]) -> bool:
+    """Whether a line is what the user wrote, and neither a tool's answer nor a note of the program."""
+    content = _content(line)
+    parts = content if isinstance(content, list) else []
+    answers = any(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
+    return line.get("type") == "user" and not answers and not line.get("isMeta")
+
+
+def _taken_back(lines: list[dict[str, Any]]) -> set[Any]:
+    """The ids of lines that follow a prompt in whose place the user wrote another later."""
+    last: dict[Any, Any] = {}
+    gone: set[Any] = set()
+    for line in lines:
+        parent, uuid = line.get("parentUuid"), line.get("uuid")
+        if parent is None or not isinstance(uuid, str) or not _is_prompt(line):
+            continue
+        if line.get("isSidechain"):
+            continue
+        if parent in last:
+            gone.add(last[parent])
+        last[parent] = uuid
+    if gone:
+        for line in lines:
+            if line.get("parentUuid") in gone:
+                gone.add(line.get("uuid"))
+    return gone
+
+
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+    """Returns the conversation of the lines of a session as a draft.
+
+    Raises:
+        BadRecord: No line has a message.
+    """
+    record = as_object(record)
+    lines = [line for line in record.get("lines", ()) if isinstance(line, dict)]
+    items: list[ChatMessage] = []
+    events: list[Any] = []
+    unknown: list[Any] = []
+    left_out: set[tuple[int, str | int]] = set()
+    current: tuple[Any, ChatMessage] | None = None
+    for line in lines:
+        if not _is_spoken(line) or _clears(line):
+            events.append(line)
+            if not _is_spoken(line) and line.get("type", "user") in _SPOKEN:
+                unknown.append(line)
+            continue
+        if "toolUseResult" in line:
+            left_out.add((id(line), "toolUseResult"))
+        item = _item(line)
+        name = line["message"].get("id") if line["type"] == "assistant" else None
+        if current is not None and name is not None and current[0] == name:
+            _join(current[1], item)
+            continue
+        if not _readable(item):
+            events.append(line)
+            unknown.append(line)
+            continue
+        items.append(item)
+        current = (name, item) if name is not None else current
+    messages: list[Message] = []
+    for item in items:
+        messages += messages_of(item, len(messages) + 1)
+    if not messages:
+        raise BadRecord("no messages")
+    fields = _of_session(lines)
+    if events:
+        fields["events"] = events
+    if record.get(_TAKEN_BACK):
+        fields[_TAKEN_BACK] = record[_TAKEN_BACK]
+    began = next((line["timestamp"] for line in lines if line.get("timestamp")), None)
+    conversation = Conversation(
+        str(record.get("id") or fallback_id),
+        tuple(messages),
+        created_at=began if isinstance(began, str) else None,
+    )
+    return Draft(conversation, fields, left_out=frozenset(left_out), unknown=tuple(unknown))
+
+
+def _item(line: dict[str, Any]) -> ChatMessage:
+    message = line["message"]
+    role = message["role"]
+    if role == "user" and (line.get("isMeta") or line.get("isCompactSummary")):
+        role = "system"  # the program wrote it, not the user
+    facts = {key: line[key] for key in line if key not in _NOT_FACTS and line[key] is not None}
+    rest = {key: message[key] for key in message if key not in ("role", "content", "type", "id")}
+    rest = {key: value for key, value in rest.items() if value is not None}
+    named = {"message_id": message["id"]} if "id" in message else {}
+    content = {"content": message["content"]} if "content" in message else {}
+    return {**facts, **rest, **named, **content, "role": role}
+
+
+def _readable(item: ChatMessage) -> bool:
+    try:
+        messages_of(item, 1)
+    except BadRecord:
+        return False
+    return True
+
+
+def _join(item: ChatMessage, more: ChatMessage) -> None:
+    """Adds a further part of the same message."""
+    content = item.get("content")
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+    added = more.get("content")
+    added = added if isinstance(added, list) else [{"type": "text", "text": added or ""}]
+    item["content"] = [*parts, *added]
+    item["uuids"] = [*item.get("uuids", [item.get("uuid")]), more.get("uuid")]
+    for key in ("usage", "stop_reason"):
+        if key in more:
+            item[key] = more[key]
+
+
+def _of_session(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key in _OF_SESSION:
+        values = list(dict.fromkeys(line[key] for line in lines if isinstance(line.get(key), str)))
+        if values:
+            found[key] = values[0] if len(values) == 1 else values
+    summary = next((line.get("summary") for line in lines if line.get("type") == "summary"), None)
+    if isinstance(summary, str):
+        found["summary"] = summary
+    return found

@@ -1,0 +1,165 @@
+"""Sessions (rollouts) of Codex: a file of lines, in which items of the Responses API are the conversation.
+
+Events repeat the items for the screen; what they say beyond them is kept as metadata. Older files have the items
+themselves as lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.conversation import Conversation, Message
+from engine.formats.framing import Frame
+from engine.formats.json_values import BadRecord, as_object
+from engine.formats.message_forms import ChatMessage, is_response_item, response_items
+from engine.formats.normalise import as_time, messages_of
+from engine.formats.reader import Draft
+from engine.formats.repeats import Texts
+
+_KINDS = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted"))
+_SPOKEN = {"user_message": "user", "agent_message": "assistant"}
+_COUNTS = "token_count"
+
+
+def recognise(record: Any) -> str | None:
+    """Returns in words why a record looks like this format; None if it does not."""
+    if not isinstance(record, dict):
+        return None
+    if record.get("type") in _KINDS and isinstance(record.get("payload"), dict):
+        return "the records have `type`, `timestamp` and `payload`, as rollouts of Codex"
+    if record.get("record_type") == "state" or _is_old_header(record):
+        return "the records are lines of older rollouts of Codex"
+    if "payload" not in record and (is_response_item(record) or _is_old_message(record)):
+        return "the records are items of the Responses API, as in older rollouts of Codex"
+    return None
+
+
+def _is_old_header(record: dict[str, Any]) -> bool:
+    return record.keys() >= {"id", "timestamp", "instructions"} and "messages" not in record
+
+
+def _is_old_message(record: dict[str, Any]) -> bool:
+    content = record.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    return (
+        record.get("type") == "message"
+        and isinstance(record.get("role"), str)
+        and isinstance(first, dict)
+        and first.get("type") in ("input_text", "output_text")
+    )
+
+
+def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields the lines of a file as one frame, after those that are broken."""
+    members: list[Frame] = []
+    for frame in frames:
+        if frame.reason is None and isinstance(frame.value, dict):
+            members.append(frame)
+        else:
+            yield frame._replace(reason=frame.reason or "it is no line of a rollout")
+    if members:
+        raw = b"\n".join(frame.raw for frame in members)
+        yield Frame(None, raw, {"lines": [frame.value for frame in members]})
+
+
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+    """Returns the conversation of the lines of a rollout as a draft.
+
+    Raises:
+        BadRecord: No line has a message.
+    """
+    items: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
+    about: list[dict[str, Any]] = []
+    name, began, model = "", None, None
+    left_out: set[tuple[int, str | int]] = set()
+    lines = [one for one in as_object(record).get("lines", ()) if isinstance(one, dict)]
+    for line in lines:
+        kind, body = line.get("type"), line.get("payload")
+        time = line.get("timestamp")
+        if kind not in _KINDS or not isinstance(body, dict):
+            old = is_response_item(line) or line.get("type") == "message"
+            if old:
+                items.append(line)
+            else:
+                about.append(line)
+                name = name or str(line.get("id") or "")
+                began = began or as_time(time)
+        elif kind == "response_item":
+            told = (
+                {"model": model} if model and body.get("role", "assistant") == "assistant" else {}
+            )
+            items.append({**body, **told, "timestamp": time})
+        elif kind == "compacted":
+            items.append(
+                {"type": "message", "role": "system", "content": body.get("message") or ""}
+            )
+            items[-1]["timestamp"] = time
+            left_out.add((id(body), "replacement_history"))
+        elif kind == "event_msg":
+            if body.get("type") == _COUNTS:
+                left_out.add((id(line), "payload"))
+            else:
+                events.append(body)
+        else:
+            if kind == "session_meta":
+                name = name or str(body.get("id") or "")
+                began = began or as_time(body.get("timestamp"))
+                items += _instructions(body)
+            else:
+                model = body.get("model", model)
+            rest = {key: body[key] for key in body if key != "turn_id"}
+            if rest not in about:
+                about.append(rest)
+    if not any(item.get("role") == "assistant" or is_response_item(item) for item in items):
+        items += _of_events(events)
+    messages: list[Message] = []
+    for message in response_items(items):
+        messages += messages_of(_without_empty(message), len(messages) + 1)
+    if not messages:
+        raise BadRecord("no messages")
+    texts = Texts(messages)
+    fields = {
+        "session": texts.without(about),
+        "events": texts.without([one for one in events if one.get("type") not in _MARKS]),
+    }
+    conversation = Conversation(name or fallback_id, tuple(messages), created_at=began)
+    kept = {key: value for key, value in fields.items() if value}
+    times = {json.loads(message.facts or "{}").get("timestamp") for message in messages}
+    for line in lines:
+        if line.get("timestamp") not in times:
+            left_out.add((id(line), "timestamp"))
+        body = line.get("payload")
+        if isinstance(body, dict) and line.get("type") in ("event_msg", "turn_context"):
+            left_out.add((id(body), "turn_id"))
+            if body.get("type") in _MARKS:
+                left_out.add((id(body), "last_agent_message"))
+    return Draft(conversation, kept, left_out=frozenset(left_out))
+
+
+_MARKS = frozenset(("task_started", "task_complete"))
+"""Events that tell the beginning and end of the work; the end is an outcome."""
+
+
+def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:
+    """The system message of a session."""
+    base = session.get("base_instructions")
+    text = base.get("text") if isinstance(base, dict) else None
+    return [{"type": "message", "role": "system", "content": text}] if isinstance(text, str) else []
+
+
+def _of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of events, for files that have no items."""
+    found = []
+    for event in events:
+        role = _SPOKEN.get(str(event.get("type")))
+        if role is not None and isinstance(event.get("message"), str):
+            message = {"type": "message", "role": role, "content": event["message"]}
+            found.append(message)
+    return found
+
+
+def _without_empty(message: ChatMessage) -> ChatMessage:
+    return {key: value for key, value in message.items() if value is not None}

@@ -1,0 +1,103 @@
+"""Messages of LangChain (`dumpd`, `messages_to_dict`, `model_dump`), and states and checkpoints of LangGraph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.conversation import Conversation, Message
+from engine.formats.framing import Frame
+from engine.formats.json_values import BadRecord, as_json
+from engine.formats.message_forms import as_message, langchain_message
+from engine.formats.normalise import created_at, messages_of
+from engine.formats.paths import as_word, read_path, without
+from engine.formats.reader import Draft
+
+_MESSAGES = read_path(
+    "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
+    " | kwargs.messages | state.messages | output.messages"
+)
+_THREAD = read_path(
+    "config.configurable.thread_id | metadata.thread_id | configurable.thread_id | thread_id"
+)
+_STEP = read_path("metadata.step")
+_OTHERS = "other states"
+
+
+def recognise(record: Any) -> str | None:
+    """Returns in words why a record looks like this format; None if it does not."""
+    if isinstance(record, dict) and langchain_message(record) and "role" not in record:
+        return "the records are messages of LangChain"
+    listed = record if isinstance(record, list) else _listed(record)
+    first = listed[0] if listed and isinstance(listed[0], dict) else {}
+    if langchain_message(first) and "role" not in first:
+        return "the records have messages of LangChain"
+    return None
+
+
+def _listed(record: Any) -> list[Any]:
+    found = _MESSAGES.first(record) if isinstance(record, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields messages that stand alone as one conversation, and of the states of a thread the longest.
+
+    All records are in memory at once.
+    """
+    alone: list[Frame] = []
+    threads: dict[str, list[Frame]] = {}
+    for frame in frames:
+        if frame.reason is not None:
+            yield frame
+        elif isinstance(frame.value, dict) and langchain_message(frame.value):
+            alone.append(frame)
+        elif thread := as_word(_THREAD.first(frame.value)):
+            threads.setdefault(thread, []).append(frame)
+        else:
+            yield frame
+    if alone:
+        raw = b"\n".join(frame.raw for frame in alone)
+        yield Frame(None, raw, [frame.value for frame in alone])
+    for thread, states in threads.items():
+        longest = max(states, key=lambda frame: (len(_listed(frame.value)), _step(frame.value)))
+        raw = b"\n".join(frame.raw for frame in states)
+        others = [frame.value for frame in states if frame is not longest]
+        rest = {_OTHERS: others} if others else {}
+        yield Frame(longest.line, raw, {**longest.value, **rest}, name=thread)
+
+
+def _step(state: Any) -> float:
+    found = _STEP.first(state)
+    return found if isinstance(found, int | float) else 0
+
+
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+    """Returns the conversation as a draft; other states of the same thread are left in the original record.
+
+    Raises:
+        BadRecord: It has no messages.
+    """
+    places = [] if isinstance(record, list) else _MESSAGES.find(record)
+    listed = record if isinstance(record, list) else _listed(record)
+    messages: list[Message] = []
+    left_out = {(id(item), "id") for item in listed if isinstance(item, dict) and "lc" in item}
+    for item in listed:
+        message = as_message(item)
+        if message is None:
+            raise BadRecord(
+                f"message {len(messages) + 1} is none of LangChain: {as_json(item)[:60]}"
+            )
+        messages += messages_of(message, len(messages) + 1)
+    if not messages:
+        raise BadRecord("no messages")
+    if isinstance(record, list):
+        return Draft(Conversation(fallback_id, tuple(messages)), left_out=frozenset(left_out))
+    used = [one.trail for one in places if one.trail] + [(_OTHERS,)]
+    rest = without(record, used)
+    conversation = Conversation(fallback_id, tuple(messages), created_at=created_at(record))
+    return Draft(
+        conversation,
+        rest if isinstance(rest, dict) else {},
+        left_out=frozenset(left_out | {(id(record), _OTHERS)}),
+    )

@@ -1,0 +1,261 @@
+"""Trajectories of OpenHands: events with actions and observations (version 0), or with kinds (version 1).
+
+A record is the list of events of a file, or an object with them as `history`, as its evaluations write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.conversation import Conversation, Message
+from engine.formats.framing import Frame
+from engine.formats.json_values import BadRecord, as_json
+from engine.formats.message_forms import ChatMessage, opened
+from engine.formats.normalise import as_time, messages_of
+from engine.formats.parts import answer_text
+from engine.formats.reader import Draft
+from engine.formats.repeats import Texts
+
+_LISTS = ("history", "trajectory", "events")
+_IDS = ("instance_id", "conversation_id", "session_id", "id")
+_JUDGED = frozenset(
+    ("test_result", "report", "resolved", "error", "fine_grained_report", "eval_output", "instance")
+)
+_PROGRAM = frozenset(
+    ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
+)
+_SPOKEN = frozenset(("message", "system"))
+
+
+def recognise(record: Any) -> str | None:
+    """Returns in words why a record looks like this format; None if it does not."""
+    if _is_event(record):
+        return "the records are events with `action` or `observation`, as of OpenHands"
+    if isinstance(record, dict):
+        for key in _LISTS:
+            events = _events(record.get(key))
+            if events and _is_event(events[0]):
+                return f"the records have `{key}` with events of OpenHands"
+    return None
+
+
+def _is_event(event: Any) -> bool:
+    if not isinstance(event, dict):
+        return False
+    kind = event.get("kind")
+    if isinstance(kind, str) and "source" in event:
+        return kind.endswith(("Event", "Condensation"))
+    acts = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
+    sees = isinstance(event.get("observation"), str) and isinstance(event.get("extras"), dict)
+    return "source" in event and (acts or sees)
+
+
+def _events(listed: Any) -> list[Any]:
+    """Events in a list; older evaluations have pairs of an action and its observation."""
+    if not isinstance(listed, list):
+        return []
+    return [one for entry in listed for one in (entry if isinstance(entry, list) else [entry])]
+
+
+def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields events that are records of their own as one frame, and other records as they are."""
+    events: list[Frame] = []
+    for frame in frames:
+        if frame.reason is None and _is_event(frame.value):
+            events.append(frame)
+        else:
+            yield frame
+    if events:
+        raw = b"\n".join(frame.raw for frame in events)
+        yield Frame(None, raw, {"history": [frame.value for frame in events]})
+
+
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+    """Returns the conversation as a draft; truth are the results of tests and the instance that was to be solved.
+
+    Raises:
+        BadRecord: It has no events, or none of them is a message.
+    """
+    key = next((key for key in _LISTS if isinstance(record, dict) and record.get(key)), None)
+    events = _events(record[key]) if key is not None else []
+    items: list[ChatMessage] = []
+    others: list[Any] = []
+    unknown: list[Any] = []
+    for event in events:
+        if not isinstance(event, dict):
+            unknown.append(event)
+            continue
+        read_event = _version_1 if "kind" in event else _version_0
+        message = read_event(event)
+        if message is None:
+            others.append(event)
+        elif not _joins(items, message):
+            items.append(message)
+    messages: list[Message] = []
+    for item in items:
+        messages += messages_of(item, len(messages) + 1)
+    if not messages:
+        raise BadRecord("no messages")
+    texts = Texts(messages)
+    rest = {name: value for name, value in record.items() if name not in (key, *_JUDGED)}
+    fields = texts.without(rest) or {}
+    if kept := texts.without(events):
+        fields["events"] = kept
+    truth = {name: record[name] for name in _JUDGED if record.get(name) is not None}
+    name = next((record[one] for one in _IDS if isinstance(record.get(one), str)), fallback_id)
+    began = next(
+        (as_time(event.get("timestamp")) for event in events if isinstance(event, dict)), None
+    )
+    conversation = Conversation(name, tuple(messages), created_at=began)
+    return Draft(conversation, {**fields, **truth}, frozenset(truth), unknown=tuple(unknown))
+
+
+def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
+    """Adds a call to the message before if the model wrote both in one answer."""
+    before = items[-1] if items else {}
+    same = message.get("response") is not None and before.get("response") == message["response"]
+    if not same or "tool_calls" not in message or "tool_calls" not in before:
+        return False
+    before["tool_calls"] = [*before["tool_calls"], *message["tool_calls"]]
+    if message["content"] and message["content"] != before["content"]:
+        before["content"] = "\n".join(filter(None, (before["content"], message["content"])))
+    return True
+
+
+def _version_0(event: dict[str, Any]) -> ChatMessage | None:
+    """The message of an event with `action` or `observation`; None if it is none."""
+    facts = {"timestamp": event.get("timestamp")}
+    told = event.get("tool_call_metadata")
+    told = told if isinstance(told, dict) else {}
+    args = event.get("args") if isinstance(event.get("args"), dict) else {}
+    assert isinstance(args, dict)
+    action, seen = event.get("action"), event.get("observation")
+    if action in _PROGRAM or seen in _PROGRAM:
+        return None
+    if action in _SPOKEN:
+        role = (
+            "system"
+            if action == "system"
+            else "user"
+            if event.get("source") == "user"
+            else "assistant"
+        )
+        content = args.get("content") or event.get("message") or ""
+        pictures = [{"type": "image_url", "image_url": url} for url in args.get("image_urls") or ()]
+        return {**facts, "role": role, "content": [content, *pictures] if pictures else content}
+    if isinstance(seen, str):
+        found = {
+            **facts,
+            "role": "tool",
+            "content": event.get("content") or event.get("message") or "",
+        }
+        found["name"] = told.get("function_name") or seen
+        if told.get("tool_call_id"):
+            found["tool_call_id"] = told["tool_call_id"]
+        return found
+    if not isinstance(action, str):
+        return None
+    response = told.get("model_response")
+    response = response if isinstance(response, dict) else {}
+    call = _written_call(response, told) or {
+        "name": told.get("function_name") or action,
+        "arguments": {key: args[key] for key in args if key not in _NOT_ARGUMENTS},
+        "id": told.get("tool_call_id"),
+    }
+    content = _written_text(response)
+    thought = args.get("thought") if action != "think" else None
+    found = {**facts, "role": "assistant", "tool_calls": [call]}
+    found["content"] = content or (thought if isinstance(thought, str) else "")
+    if response.get("id"):
+        found |= {"response": response["id"], "model": response.get("model")}
+        found["usage"] = response.get("usage")
+    return found
+
+
+_NOT_ARGUMENTS = frozenset(
+    (
+        *("thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking"),
+        *("impl_source", "translated_ipython_code", "agent_state"),
+    )
+)
+"""What OpenHands adds to the arguments of a call."""
+
+
+def _written_call(response: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
+    """The call as the model wrote it."""
+    for choice in response.get("choices") or ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        for call in (message or {}).get("tool_calls") or ():
+            if isinstance(call, dict) and call.get("id") == told.get("tool_call_id"):
+                return call
+    return None
+
+
+def _written_text(response: dict[str, Any]) -> str:
+    for choice in response.get("choices") or ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        content = (message or {}).get("content")
+        if isinstance(content, str):
+            return content
+    return ""
+
+
+def _version_1(event: dict[str, Any]) -> ChatMessage | None:
+    """The message of an event with a kind; None if it is none."""
+    kind = event["kind"]
+    facts = {"timestamp": event.get("timestamp")}
+    if kind == "SystemPromptEvent":
+        return {**facts, "role": "system", "content": _parts(event.get("system_prompt"))}
+    if kind == "MessageEvent":
+        message = event.get("llm_message")
+        message = message if isinstance(message, dict) else {}
+        said = "user" if event.get("source") == "user" else "assistant"
+        content = [*_parts(message.get("content")), *_parts(event.get("extended_content"))]
+        found = {**facts, "role": message.get("role") or said, "content": content}
+        return _with_reasoning(found, message)
+    if kind == "ActionEvent":
+        action = opened(event.get("action"))
+        action = action if isinstance(action, dict) else {}
+        call = event.get("tool_call")
+        call = call if isinstance(call, dict) else {}
+        arguments = call.get("arguments") or (call.get("function") or {}).get("arguments")
+        written = {
+            "name": event.get("tool_name") or call.get("name") or action.get("kind") or "action",
+            "arguments": arguments or {key: action[key] for key in action if key != "kind"},
+            "id": event.get("tool_call_id"),
+        }
+        found = {**facts, "role": "assistant", "content": _parts(event.get("thought"))}
+        found |= {"tool_calls": [written], "response": event.get("llm_response_id")}
+        return _with_reasoning(found, event)
+    if kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
+        seen = event.get("observation", event.get("error", event.get("rejection_reason")))
+        found = {**facts, "role": "tool", "content": _observed(seen)}
+        return {**found, "name": event.get("tool_name"), "tool_call_id": event.get("tool_call_id")}
+    return None
+
+
+def _with_reasoning(message: ChatMessage, source: dict[str, Any]) -> ChatMessage:
+    if isinstance(source.get("reasoning_content"), str):
+        message["reasoning_content"] = source["reasoning_content"]
+    return message
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return [value] if value else []
+    if isinstance(value, dict):
+        return [value]
+    return value if isinstance(value, list) else []
+
+
+def _observed(seen: Any) -> str:
+    """What a tool answered, as text."""
+    if not isinstance(seen, dict):
+        return answer_text(seen)
+    for key in ("content", "output", "text", "error"):
+        if seen.get(key):
+            return answer_text(seen[key])
+    return as_json(
+        {key: value for key, value in seen.items() if key != "kind" and value is not None}
+    )

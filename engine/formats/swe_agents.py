@@ -1,0 +1,194 @@
+"""Trajectories of SWE-agent, mini-SWE-agent, SWE-smith, SWE-Gym and others of software engineering.
+
+What the environment answered stands in messages of the user there; it becomes the answer of a tool.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.conversation import Conversation, Message
+from engine.formats.json_values import BadRecord, as_json
+from engine.formats.message_forms import ChatMessage, opened
+from engine.formats.normalise import looks_like_message, messages_of, role_named
+from engine.formats.reader import Draft
+from engine.formats.repeats import Texts
+
+_JUDGED = frozenset(
+    (
+        *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
+        *("eval_logs", "test_result", "submission", "reward", "score", "report"),
+    )
+)
+_IDS = ("traj_id", "trajectory_id", "instance_id", "environment", "id")
+_OBSERVATIONS = ("<returncode>", "OBSERVATION:", "Observation:", "<output>", "EXECUTION RESULT")
+_REPEATS = frozenset(("trajectory", "replay_config"))
+
+
+def recognise_trajectory(record: Any) -> str | None:
+    """Returns in words why a record looks like one of SWE-agent; None if it does not."""
+    if not isinstance(record, dict):
+        return None
+    steps = record.get("trajectory")
+    first = steps[0] if isinstance(steps, list) and steps else None
+    if isinstance(first, dict) and first.keys() >= {"action", "observation"}:
+        return "the records have `trajectory` with action and observation"
+    if isinstance(first, dict) and "role" in first and first.keys() & {"text", "system_prompt"}:
+        return "the records have `trajectory` with role and text"
+    return None
+
+
+def recognise_instance(record: Any) -> str | None:
+    """Returns in words why a record looks like one of an instance of SWE-bench; None if it does not."""
+    if not isinstance(record, dict):
+        return None
+    listed = opened(record.get("messages"))
+    if not isinstance(listed, list) or not listed or not looks_like_message(listed[0]):
+        return None
+    if "instance_id" in record and record.keys() & (_JUDGED | {"traj_id", "run_id", "model_patch"}):
+        return "the records have `messages`, `instance_id` and an outcome"
+    return None
+
+
+def recognise_mini(record: Any) -> str | None:
+    """Returns in words why a record looks like one of mini-SWE-agent; None if it does not."""
+    if isinstance(record, dict) and isinstance(record.get("messages"), list):
+        if str(record.get("trajectory_format", "")).startswith("mini-swe-agent"):
+            return "the records have `trajectory_format` of mini-SWE-agent"
+        return None
+    if not isinstance(record, list) or len(record) < 2 or not all(map(looks_like_message, record)):
+        return None
+    if any(str(item.get("content")).startswith("<returncode>") for item in record):
+        return "the records are lists of messages with `<returncode>`, as of mini-SWE-agent"
+    return None
+
+
+def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+    """Returns the conversation as a draft; truth is what is told of the end: exit status, patch, tests.
+
+    Raises:
+        BadRecord: It has no messages.
+    """
+    record = {"messages": record} if isinstance(record, list) else record
+    if not isinstance(record, dict):
+        raise BadRecord("it is no object")
+    steps = record.get("trajectory")
+    steps = steps if isinstance(steps, list) else []
+    key = next((one for one in ("history", "messages") if opened(record.get(one))), "trajectory")
+    listed = opened(record.get(key)) if key != "trajectory" else _of_steps(steps)
+    listed = listed if isinstance(listed, list) else []
+    mini = recognise_mini(listed) or recognise_mini(record)
+    items = _with_tools(listed, every=bool(mini))
+    if key == "history":
+        items += _last_answer(steps, items)
+    left_out = {(id(record), one) for one in _REPEATS if one != key and one in record}
+    truth = _truth(record)
+    if mini:
+        truth |= _submission(items)
+        extras = [item["extra"] for item in items if isinstance(item.get("extra"), dict)]
+        left_out |= {(id(extra), "response") for extra in extras}
+    messages: list[Message] = []
+    for item in items:
+        messages += messages_of(item, len(messages) + 1)
+    if not messages:
+        raise BadRecord("no messages")
+    kept = {one: value for one, value in record.items() if one not in (key, *_REPEATS, *_JUDGED)}
+    fields = Texts(messages).without(kept) or {}
+    name = next(
+        (str(record[one]) for one in _IDS if record.get(one) not in (None, "")), fallback_id
+    )
+    conversation = Conversation(name, tuple(messages))
+    return Draft(conversation, {**fields, **truth}, frozenset(truth), left_out=frozenset(left_out))
+
+
+def _truth(record: dict[str, Any]) -> dict[str, Any]:
+    truth = {key: record[key] for key in _JUDGED if record.get(key) is not None}
+    solved = record.get("resolved", record.get("target"))
+    if isinstance(solved, bool):
+        truth["success"] = solved
+    return truth
+
+
+def _of_steps(steps: list[Any]) -> list[Any]:
+    """The messages of a trajectory that has no history."""
+    found: list[Any] = []
+    for step in steps:
+        if not isinstance(step, dict):
+            raise BadRecord("a step of the trajectory is no object")
+        if "role" in step:
+            text = next(
+                (step[key] for key in ("text", "system_prompt", "content") if step.get(key)), ""
+            )
+            found.append({"role": step["role"], "content": text})
+            continue
+        if not found:
+            found += step.get("query") or []
+        found.append(
+            {"role": "assistant", "content": step.get("response") or step.get("action") or ""}
+        )
+        if step.get("observation"):
+            found.append({"role": "tool", "content": step["observation"]})
+    return found
+
+
+def _submission(items: list[ChatMessage]) -> dict[str, Any]:
+    """Takes the last message out in which mini-SWE-agent writes what was submitted."""
+    if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATIONS):
+        return {}
+    ends = items[-1]["role"] == "exit" or (
+        items[-1]["role"] == "tool" and "tool_call_id" not in items[-1]
+    )
+    if not ends or items[-2]["role"] != "assistant":
+        return {}
+    last = items.pop()
+    return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
+
+
+def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
+    """The messages, with those of the environment as answers of tools.
+
+    Args:
+        every: Whether all that stands after the first answer of the model is of the environment.
+    """
+    agent = any(isinstance(item, dict) and "agent" in item for item in listed)
+    found: list[ChatMessage] = []
+    written = False
+    for item in listed:
+        if not isinstance(item, dict):
+            raise BadRecord(f"message {len(found) + 1} is no object")
+        message = {key: value for key, value in item.items() if value is not None}
+        kind = message.get("message_type")
+        answered = kind == "observation" or ((agent or every) and kind is None and written)
+        answered = answered or (written and _text(message).startswith(_OBSERVATIONS))
+        if answered and message.get("role") == "user" and not message.get("is_demo"):
+            message["role"] = "tool"
+        written = written or role_named(str(message.get("role"))) == "assistant"
+        calls, ids = message.get("tool_calls"), message.pop("tool_call_ids", None)
+        if calls is not None and not isinstance(calls, list):
+            message.pop("tool_calls")
+        if isinstance(ids, list) and ids and message["role"] == "tool":
+            message["tool_call_id"] = ids[0]
+        content = message.get("content")
+        for key in ("thought", "action"):  # what the content repeats
+            if isinstance(message.get(key), str) and message[key].strip() in str(content):
+                message.pop(key)
+        if isinstance(content, dict):
+            message["content"] = as_json(content)
+        found.append({"content": "", **message})
+    return found
+
+
+def _text(message: ChatMessage) -> str:
+    content = message.get("content")
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return content.lstrip() if isinstance(content, str) else ""
+
+
+def _last_answer(steps: list[Any], items: list[ChatMessage]) -> list[ChatMessage]:
+    """What the environment answered at last, which the history does not have."""
+    last = steps[-1] if steps and isinstance(steps[-1], dict) else {}
+    seen = last.get("observation")
+    if isinstance(seen, str) and seen and items and items[-1]["role"] == "assistant":
+        return [{"role": "tool", "content": seen}]
+    return []
