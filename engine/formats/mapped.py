@@ -32,6 +32,9 @@ from engine.formats.reader import Draft, Reader
 
 _DEFAULT_ROLE = read_path("role | from")
 
+_OWN_KEY = "@key"
+"""Path of the name of a tool call that is the key under which the call stands."""
+
 _RECORD = "record"
 """Field for what of the record has a name that the mapping gives to something else."""
 
@@ -267,6 +270,9 @@ class _Reading:
                 continue
             places = {"name": calls.name, "arguments": calls.arguments, "id": calls.id}
             call: dict[str, Any] = {}
+            if calls.name.text == _OWN_KEY:
+                call["name"] = str(found.trail[-1]) if found.trail else ""
+                del places["name"]
             for key, path in places.items():
                 for one in path.find(found.value, self._record)[:1] if path else ():
                     call[key] = one.value
