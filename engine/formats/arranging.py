@@ -30,6 +30,8 @@ def arranged(
     """Yields a frame for each conversation; of a tree that is the current branch, or each."""
     if mapping.split:
         frames = split(mapping.split, frames)
+    if mapping.apart is not None:
+        frames = _taken_apart(mapping.apart, frames)
     if mapping.attachments is not None:
         frames = _with_attachments(mapping.attachments, frames)
     if mapping.transcript is not None:
@@ -53,13 +55,14 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame
             continue
         rest = without(frame.value, [one.trail or () for one in found])
+        late = frame.outer is not None and frame.outer.first
         for number, one in enumerate(found, 1):
             key = one.trail[-1] if one.trail else None
             yield Frame(
                 frame.line or frame.before + number,
                 as_json(one.value).encode(),
                 one.value,
-                outer=Outer(rest, frame.before + number == 1),
+                outer=Outer(rest, frame.before + number == 1 or (number == 1 and late)),
                 name=key if isinstance(key, str) else None,
             )
 
@@ -110,6 +113,19 @@ def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
     copy = value.copy()
     copy[trail[0]] = _replaced(value[trail[0]], trail[1:], entry)
     return copy
+
+
+def _taken_apart(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields each record without those within it, and then these, which may have further ones within them."""
+    for frame in frames:
+        found = [] if frame.reason else path.find(frame.value)
+        if not found:
+            yield frame
+            continue
+        rest = without(frame.value, [one.trail or () for one in found])
+        yield frame._replace(value=rest)
+        inner = [Frame(None, as_json(one.value).encode(), one.value) for one in found]
+        yield from _taken_apart(path, [one._replace(line=frame.line) for one in inner])
 
 
 def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:

@@ -88,9 +88,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
                 name = name or str(line.get("id") or "")
                 began = began or as_time(time)
         elif kind == "response_item":
-            told = (
-                {"model": model} if model and body.get("role", "assistant") == "assistant" else {}
-            )
+            written = body.get("role") == "assistant" or str(body.get("type")).endswith("_call")
+            told: dict[str, Any] = {"model": model} if model and written else {}
             items.append({**body, **told, "timestamp": time})
         elif kind == "compacted":
             items.append(

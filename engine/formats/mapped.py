@@ -59,7 +59,14 @@ def reader_of(mapping: Mapping) -> Reader:
 
 
 def _arranges(mapping: Mapping) -> bool:
-    ways = (mapping.split, mapping.attachments, mapping.transcript, mapping.group, mapping.tree)
+    ways = (
+        mapping.split,
+        mapping.apart,
+        mapping.attachments,
+        mapping.transcript,
+        mapping.group,
+        mapping.tree,
+    )
     return any(ways)
 
 

@@ -117,6 +117,7 @@ class Mapping:
 
     Attributes:
         split: Paths of the records within an object; of several paths each is a side of the same conversation.
+        apart: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
     """
 
@@ -126,6 +127,7 @@ class Mapping:
     items: tuple[Items, ...]
     sample: str = ""
     split: tuple[Path, ...] = ()
+    apart: Path | None = None
     attachments: Path | None = None
     transcript: Transcript | None = None
     group: Group | None = None
@@ -180,6 +182,7 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
         tuple(_items(entry) for entry in taken.tables("messages")),
         taken.text("sample"),
         tuple(map(read_path, taken.texts("split"))),
+        taken.path("apart"),
         taken.path("attachments"),
         _transcript(taken.table("transcript")),
         _group(taken.table("group")),

@@ -11,6 +11,7 @@ from engine.errors import FormatError
 from engine.folders import config_dir
 from engine.formats import (
     claude_code,
+    cline,
     codex,
     langchain,
     openclaw,
@@ -63,6 +64,13 @@ _CODED: tuple[Reader, ...] = (
         conditions=3,
         title="messages of LangChain, states and checkpoints of LangGraph",
         sample="made/langgraph_state.json",
+    ),
+    Reader(
+        "cline_history",
+        cline.recognise,
+        cline.read,
+        conditions=4,
+        title="conversation histories of Cline",
     ),
     Reader(
         "openhands",

@@ -20,7 +20,7 @@ _JUDGED = frozenset(
         *("eval_logs", "test_result", "submission", "reward", "score", "report"),
     )
 )
-_IDS = ("traj_id", "trajectory_id", "instance_id", "environment", "id")
+_IDS = ("traj_id", "trajectory_id", "instance_id", "id")
 _OBSERVATIONS = ("<returncode>", "OBSERVATION:", "Observation:", "<output>", "EXECUTION RESULT")
 _REPEATS = frozenset(("trajectory", "replay_config"))
 
