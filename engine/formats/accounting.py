@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.framing import Outer
 from engine.formats.json_values import as_json, kind_of
 from engine.formats.message_forms import opened
-from engine.formats.normalise import RENDERED_CALLS
+from engine.formats.normalise import RENDERED_CALLS, TIMES, comparable
 from engine.formats.parts import part_kind
 from engine.formats.reader import Draft
 from engine.records.imports import Account, Place
@@ -54,8 +55,8 @@ def account(
         outer: The object from which the record was split; its texts are counted with its first record, and what the
             conversation does not have of them is left out.
     """
-    found = Account()
     kept = _Kept(conversation)
+    found = Account(out_of_order=int(kept.out_of_order))
     exact = kept.exact
     apart = draft.left_out
     chars = found.chars
@@ -132,6 +133,7 @@ class _Kept:
 
     def __init__(self, conversation: Conversation) -> None:
         self.exact: dict[str, Place] = {}
+        times: list[Any] = []
         for message in conversation.messages:
             self.exact[message.content] = "messages"
             for call in message.tool_calls:
@@ -142,8 +144,11 @@ class _Kept:
             self._put(message.name, "messages")
             self._put(message.tool_call_id, "calls")
             if message.facts is not None:
-                for text in strings(json.loads(message.facts)):
+                facts = json.loads(message.facts)
+                times.append(next((facts[key] for key in TIMES if key in facts), None))
+                for text in strings(facts):
                     self._put(text, "metadata")
+        self.out_of_order = _falls(times)
         self._put(conversation.external_id, "metadata")
         self._put(conversation.created_at, "metadata")
         for text in strings(conversation.truth):
@@ -179,6 +184,13 @@ class _Kept:
                 rest -= covered
         if rest > sum(map(str.isspace, text)):
             yield "nowhere", rest
+
+
+def _falls(times: list[Any]) -> bool:
+    """Whether a time is earlier than the one before it; numbers are compared, and dates and times of ISO 8601."""
+    return any(
+        comparable((earlier, later)) and later < earlier for earlier, later in pairwise(times)
+    )
 
 
 def _is_unknown(part: Any) -> bool:

@@ -6,7 +6,7 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -83,15 +83,20 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
 def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
     """Returns the items in reverse if each has a time and these only fall, as some interfaces list the newest first;
     else as they are. Times are numbers, or dates and times of ISO 8601."""
-    if len(items) < 2 or times[0] is None:
+    if len(items) < 2 or not comparable(times):
         return items
-    same_type = len(set(map(type, times))) == 1
-    comparable = isinstance(times[0], int | float) or all(
-        isinstance(time, str) and _ISO.match(time) for time in times
-    )
-    if same_type and comparable and times[0] > times[-1] and times == sorted(times, reverse=True):
+    if times[0] > times[-1] and times == sorted(times, reverse=True):
         return items[::-1]
     return items
+
+
+def comparable(times: Sequence[Any]) -> bool:
+    """Whether times can be told apart in order: all are numbers, or all are dates and times of ISO 8601."""
+    if len(set(map(type, times))) != 1:
+        return False
+    return isinstance(times[0], int | float) or all(
+        isinstance(time, str) and _ISO.match(time) for time in times
+    )
 
 
 def role_named(word: str) -> Role | None:

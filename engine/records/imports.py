@@ -36,11 +36,13 @@ class Account:
         chars: Characters by place.
         lost: What went nowhere, by its path in the records.
         unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
+        out_of_order: Conversations in which a message has an earlier time than one before it.
     """
 
     chars: dict[Place, int] = field(default_factory=dict)
     lost: dict[str, Unread] = field(default_factory=dict)
     unknown: dict[str, Unread] = field(default_factory=dict)
+    out_of_order: int = 0
 
     @property
     def total(self) -> int:
@@ -71,6 +73,7 @@ class Account:
 
     def include(self, other: Account) -> None:
         """Adds the counts of another account."""
+        self.out_of_order += other.out_of_order
         for place, chars in other.chars.items():
             self.add(place, chars)
         for path, unread in other.lost.items():

@@ -31,6 +31,9 @@ def account_lines(sources: list[SourceReport]) -> list[str]:
             lines.append(shares_line(account))
         lines += _unread_lines("not read", account.lost)
         lines += _unread_lines("unknown kind of part, kept as JSON", account.unknown)
+        if account.out_of_order:
+            some = counted(account.out_of_order, "conversation")
+            lines.append(f"  in {some} a message has an earlier time than one before it")
         if account.warns:
             lines.append(
                 f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"

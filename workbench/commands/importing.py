@@ -144,5 +144,6 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
         "characters": {place: account.chars.get(place, 0) for place in PLACES},
         "not_read": {name: asdict(one) for name, one in account.lost.items()},
         "unknown_parts": {name: asdict(one) for name, one in account.unknown.items()},
+        "out_of_order": account.out_of_order,
         "warning": account.warns,
     }

@@ -137,3 +137,21 @@ def test_messages_that_come_newest_first_are_turned_round() -> None:
     ]
     found = one(json.dumps({"id": "t", "messages": items}).encode()).conversation.messages
     assert [message.content for message in found] == ["Please.", "Done."]
+
+
+def test_times_that_fall_are_counted() -> None:
+    """A conversation in which a message has an earlier time than one before it is counted; equal times are in order."""
+
+    def messages(*times: object) -> dict[str, object]:
+        said = [{"role": "user", "content": f"m{n}", "timestamp": t} for n, t in enumerate(times)]
+        return {"messages": said}
+
+    assert account_of(messages(1, 1, 3)).out_of_order == 0
+    assert account_of(messages(1, 3, 2)).out_of_order == 1
+    assert (
+        account_of(
+            messages("2025-01-01T10:00", "2025-01-01T11:00", "2025-01-01T09:00")
+        ).out_of_order
+        == 1
+    )
+    assert account_of(messages("noon", "morning")).out_of_order == 0
