@@ -23,13 +23,13 @@ MAX_RECORD = 64 << 20
 KEPT_OF_OVERSIZED = 1 << 20
 """Number of bytes that are kept of a record beyond the limit."""
 
-LARGE = 32 << 20
+LARGE = 8 << 20
 """Size in characters from which an object is read in slices, if its records lie in a list within it."""
 
 SLICE = 4 << 20
 """Size in characters of a slice of a large object."""
 
-_LARGEST_FIELD = 16 << 20
+_LARGEST_FIELD = 8 << 20
 _LEAST_ENTRIES = 20
 """Number of entries from which a large object of objects is read in slices."""
 
@@ -49,7 +49,8 @@ class Outer(NamedTuple):
 class Frame(NamedTuple):
     """One record: its number (line or value, from 1; None if it is the whole input), its bytes, and its value or why it
     cannot be read. A record that was split from another has its outer object, and its key there as its name. A slice of
-    a large object knows how many elements the slices `before` it had."""
+    a large object knows how many elements the slices `before` it had; if it has fields that those had not, it counts as
+    first again."""
 
     line: int | None
     raw: bytes
@@ -362,7 +363,8 @@ class Slices(Values):
         except BadRecord as bad:
             reason = bad.reason
         if held is not None:
-            yield _slice({**held[0], **self._late}, held[1])
+            last = _slice({**held[0], **self._late}, held[1])
+            yield last._replace(outer=Outer(None, True)) if self._late else last
         if reason is not None:
             yield self._tail(1, reason)._replace(line=None)
 

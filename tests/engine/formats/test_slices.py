@@ -14,6 +14,7 @@ from engine.errors import FormatError
 from engine.formats import Parsed, Rejected, framing
 from engine.formats.framing import Frame, Slices
 from engine.formats.source import Source
+from engine.records.imports import Account
 from tests.engine.formats.reading import opened, read
 
 SAMPLES = [
@@ -43,6 +44,15 @@ def contents_of(records: list[Parsed | Rejected]) -> list[str]:
     ]
 
 
+def account_of(records: list[Parsed | Rejected]) -> Account:
+    """Where the text of records went."""
+    account = Account()
+    for record in records:
+        if isinstance(record, Parsed):
+            account.include(record.account)
+    return account
+
+
 LONG = {"version": 1, "samples": SAMPLES * 40, "note": "the end"}
 """More than 1 MiB, from which an object may be large."""
 
@@ -59,6 +69,9 @@ def test_records_in_a_list_of_a_large_object() -> None:
     assert [(r.line, r.raw) for r in sliced] == [(r.line, r.raw) for r in whole]
     ids = [[r.conversation.external_id for r in one if isinstance(r, Parsed)] for one in (sliced, whole)]  # fmt: skip
     assert ids[0] == ids[1]
+    assert [accounts.total for accounts in map(account_of, (sliced, whole))] == [
+        sum(len(content) for content in contents_of(whole)) + len("the end")
+    ] * 2
 
 
 @pytest.mark.usefixtures("small")
