@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Literal, cast
 from engine.errors import FormatError
 from engine.formats.framing import MAX_RECORD, Frame, Outer, load
 from engine.formats.json_values import BadRecord, as_json
+from engine.formats.llm_logs import is_llm_log, llm_conversations
 from engine.formats.source import Source
 from engine.formats.tables import parquet_rows, sqlite_rows, sqlite_tables
 
@@ -158,6 +159,9 @@ def _tables(file: _File) -> Iterator[Content]:
         size = file.size // len(names)
         return Content(label, name, size, rows=lambda: sqlite_rows(file.path, table), kind="table")
 
+    if is_llm_log(names):
+        yield Content(file.label, file.name, file.size, rows=lambda: llm_conversations(file.path))
+        return
     yield from map(content, names)
 
 

@@ -1,0 +1,166 @@
+"""The database of simonw/llm (`logs.db`), in which a conversation lies in several tables.
+
+Since version 0.32 messages are a tree and a thread names its last one; before, a response has prompt and answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote
+
+from engine.formats.framing import Frame
+from engine.formats.json_values import as_json, storable
+
+_THREADS = frozenset(("threads", "messages", "parts", "turns"))
+_RESPONSES = frozenset(("conversations", "responses"))
+_FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
+
+_Rows = list[dict[str, Any]]
+
+
+def is_llm_log(tables: list[str]) -> bool:
+    """Whether tables of a database that have rows are those of such a log."""
+    return set(tables) >= _THREADS or set(tables) >= _RESPONSES
+
+
+def llm_conversations(path: str) -> Iterator[Frame]:
+    """Yields a frame for each conversation, with `thread`, `messages` and `turns`."""
+    number = 0
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
+            log = _Log(database)
+            for record in (*log.threads(), *log.conversations()):
+                number += 1
+                value = storable(record)
+                yield Frame(number, as_json(value).encode(), value)
+    except sqlite3.Error as error:
+        yield Frame(number + 1, b"", None, f"the database cannot be read further: {error}")
+
+
+class _Log:
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        query = "select name from sqlite_master where type = 'table'"
+        self._tables = {name for (name,) in database.execute(query)}
+
+    def _rows(self, table: str, where: str = "1", *values: Any) -> _Rows:
+        if table not in self._tables:
+            return []
+        found = self._database.execute(f'select * from "{table}" where {where}', values)
+        return [{key: row[key] for key in row.keys() if row[key] is not None} for row in found]  # noqa: SIM118
+
+    def threads(self) -> Iterator[dict[str, Any]]:
+        """The threads of the newer tables."""
+        for thread in self._rows("threads"):
+            turns = self._rows("turns", "thread_id = ? order by datetime_utc", thread["id"])
+            ends = {turn.get("tip_message_hash"): turn for turn in turns}
+            chain: _Rows = []
+            at = thread.get("tip_message_hash")
+            while at is not None and len(chain) <= _LONGEST:
+                found = self._rows("messages", "hash = ?", at)
+                chain += found
+                at = found[0].get("parent_hash") if found else None
+            messages = []
+            for row in reversed(chain):
+                turn = ends.get(row["hash"], {})
+                facts = {key: turn[key] for key in _FACTS if key in turn}
+                parts = self._rows("parts", "message_hash = ? order by position", row["hash"])
+                content = [self._part(part) for part in parts]
+                messages.append({"role": row.get("role"), "content": content, **facts})
+            yield {"thread": thread, "messages": messages, "turns": turns}
+
+    def _part(self, part: dict[str, Any]) -> dict[str, Any]:
+        payload = _object(part.get("payload"))
+        if pieces := payload.pop("text_ref", None):
+            part["text"] = "".join(map(self._piece, pieces))
+        found = {"type": part.get("type"), **payload}
+        if part.get("text"):
+            found["text"] = part["text"]
+        if found["type"] == "attachment":
+            found |= {
+                "type": "file",
+                **self._attachment(_object(payload.get("attachment")).get("id")),
+            }
+        return found
+
+    def _piece(self, piece: dict[str, Any]) -> str:
+        if "literal" in piece:
+            return str(piece["literal"])
+        rows = self._rows("fragments", "id = ?", piece.get("fragment"))
+        return str(rows[0].get("content", "")) if rows else ""
+
+    def _attachment(self, key: Any) -> dict[str, Any]:
+        rows = self._rows("attachments", "id = ?", key)
+        row = rows[0] if rows else {}
+        return {"mime_type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
+
+    def conversations(self) -> Iterator[dict[str, Any]]:
+        """The conversations of the older tables."""
+        known = {row["id"]: row for row in self._rows("conversations")}
+        groups: dict[str, _Rows] = {}
+        for response in self._rows("responses", "1 order by datetime_utc, id"):
+            groups.setdefault(response.get("conversation_id") or response["id"], []).append(
+                response
+            )
+        for key, responses in groups.items():
+            messages: list[dict[str, Any]] = []
+            system = None
+            for response in responses:
+                if response.get("system") and response["system"] != system:
+                    system = response["system"]
+                    messages.append({"role": "system", "content": system})
+                messages += self._exchange(response)
+            turns = [{one: row[one] for one in row if one not in _SPOKEN} for row in responses]
+            yield {"thread": known.get(key, {"id": key}), "messages": messages, "turns": turns}
+
+    def _exchange(self, response: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The answers of tools and the prompt that were sent, and what the model answered."""
+        key = response["id"]
+        for result in self._rows("tool_results", "response_id = ? order by id", key):
+            content = result.get("output") or result.get("exception") or ""
+            found = {"role": "tool", "name": result.get("name"), "content": content}
+            yield {**found, "tool_call_id": result.get("tool_call_id")}
+        fragments = (
+            self._rows(
+                "fragments",
+                'id in (select fragment_id from prompt_fragments where response_id = ? order by "order")',
+                key,
+            )
+            if "prompt_fragments" in self._tables
+            else []
+        )
+        pieces = [str(row.get("content", "")) for row in fragments]
+        if prompt := "\n".join(filter(None, [*pieces, response.get("prompt", "")])):
+            yield {"role": "user", "content": prompt, "datetime_utc": response.get("datetime_utc")}
+        calls = [
+            {
+                "name": row.get("name"),
+                "arguments": row.get("arguments"),
+                "id": row.get("tool_call_id"),
+            }
+            for row in self._rows("tool_calls", "response_id = ? order by id", key)
+        ]
+        message = {"role": "assistant", "content": response.get("response", "")}
+        message |= {"tool_calls": calls} if calls else {}
+        if response.get("reasoning"):
+            message["reasoning_content"] = response["reasoning"]
+        yield {**message, **{one: response[one] for one in _FACTS if one in response}}
+
+
+_SPOKEN = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
+_LONGEST = 100_000
+"""Most messages that are followed from the last one of a thread."""
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
