@@ -26,7 +26,7 @@ def normalised(path: Path) -> str:
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
 def test_native_records_become_the_expected_conversations(path: Path) -> None:
     """A file in its native form gives, record by record, the conversations and leaks of the golden file."""
-    expected = GOLDEN / path.name.replace(".input", ".expected").replace(".jsonl", ".json")
+    expected = GOLDEN / f"{path.name.split('.')[0]}.expected.json"
     assert normalised(path) == expected.read_text(encoding="utf-8")
 
 
