@@ -1,7 +1,8 @@
 """The leak guard: finds text that reveals the outcome of a conversation, and hides it from models.
 
 The content stays as imported; only `Message.model_view` and `Message.hidden` are set, and fields of the record that
-state an outcome move to the truth. Rules: `stop-token`, `score-observation`, `finish-marker`, `truth-field`.
+state an outcome move to the truth. Rules: `stop-token`, `score-observation`, `finish-marker`, `truth-field`, and
+`truth-value` for what the truth says of the outcome and one of the last two messages repeats.
 
 Not covered: outcomes stated in ordinary words ("your order is placed", "goodbye"), which are part of the conversation,
 and actions that end an episode but do something of their own (`click[Buy Now]`).
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -107,6 +108,67 @@ FINISH_CALLS = frozenset(
 )
 """Names of tools whose call does nothing but end the episode, in lower case with underscores."""
 
+_OUTCOMES = frozenset(
+    (
+        "reward",
+        "rewards",
+        "score",
+        "success",
+        "successful",
+        "succeeded",
+        "solved",
+        "resolved",
+        "passed",
+        "won",
+        "correct",
+        "is_correct",
+        "complete",
+        "completed",
+        "is_complete",
+        "completion_level",
+        "task_completed",
+        "task_success",
+        "goal_achieved",
+        "finished",
+        "done",
+        "outcome",
+        "status",
+        "exit_status",
+        "exit_code",
+        "exit_reason",
+        "termination_reason",
+        "terminate_reason",
+        "terminated",
+        "truncated",
+        "end_reason",
+        "stop_reason",
+        "verdict",
+    )
+)
+"""Names whose values say how a conversation ended, in lower case with underscores."""
+
+_ENDS = (
+    "exit_status",
+    "exit_reason",
+    "termination_reason",
+    "terminate_reason",
+    "end_reason",
+)
+"""Outcomes that some programs write as the last message, as a word."""
+
+_SUBMISSION = re.compile(
+    r"<<SUBMISSION\|\|.*?\|\|SUBMISSION>>|<<SWE_AGENT_SUBMISSION>>.*?<<SWE_AGENT_SUBMISSION>>",
+    re.DOTALL,
+)
+_SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
+_SUBMITS = re.compile(_SUBMIT_WORD)
+_STATED = re.compile(
+    r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
+    r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
+    re.MULTILINE,
+)
+_LONGEST_WORD = 40
+
 _NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
 _ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
@@ -124,10 +186,14 @@ _NAMES_OUTCOME = (
     "resolved",
     "passed",
     "completed",
+    "exit",
+    "done",
 )
 _EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
 _SCORE_LINE = re.compile(
     rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"
+    r"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:(?:agent|task|episode|run|final)[ \t]+)?exit[ _]?(?:status|reason)"
+    r"[ \t]*(?::|=|is)[ \t]*[a-z_][\w() -]{1,40}[.\])]*\s*\Z|"
     rf"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:{_EPISODE_OVER})?"
     r"(?:(?:(?:your|the|final|total|task|episode|overall)[ \t]+)+score|"
     r"(?:(?:your|the|final|total|task|episode|overall)[ \t]+)*"
@@ -150,7 +216,7 @@ _FINISH_WITH_ARGUMENT = re.compile(
 )
 _FINISH_ALONE = re.compile(
     rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
-    r"|^```\w*\s*\n(?:submit|exit|echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT)\s*\n```\s*\Z"
+    rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?{_SUBMIT_WORD}[^\n]*)\s*\n```\s*\Z"
     r"|\A(?:finish|submit|exit|terminate)\Z",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -175,12 +241,13 @@ def guard(
     _cut_stop_tokens(messages, leaks)
     _cut_score(messages, leaks)
     _cut_finish(messages, leaks)
-    changed = bool(leaks)
+    meta, truth = _divide(fields or {}, truth_fields, leaks)
+    _cut_stated(messages, {**truth, **(conversation.truth or {})}, leaks)
+    changed = any(leak.message is not None for leak in leaks)
     if not fields:
         if not changed:
             return conversation, ()
         return replace(conversation, messages=tuple(messages)), tuple(leaks)
-    meta, truth = _divide(fields, truth_fields, leaks)
     guarded = Conversation(
         conversation.external_id,
         tuple(messages) if changed else conversation.messages,
@@ -239,6 +306,10 @@ def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
         if message.role not in ("tool", "user"):
             continue
         body = message.seen
+        if submitted := _SUBMISSION.search(body):
+            leaks.append(Leak(index, "finish-marker", submitted.group()[:_LONGEST_FOUND]))
+            messages[index] = _with_view(message, _SUBMISSION.sub("", body))
+            return
         lower = body.lower()
         if not any(name in lower for name in _NAMES_OUTCOME):
             return
@@ -248,7 +319,69 @@ def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
         elif line := _SCORE_LINE.search(body):
             leaks.append(Leak(index, "score-observation", line.group().strip()))
             messages[index] = _with_view(message, _SCORE_LINE.sub("", body))
+        elif _only_outcomes(body):
+            leaks.append(Leak(index, "score-observation", body[:_LONGEST_FOUND]))
+            messages[index] = _with_view(message, "")
         return
+
+
+def _only_outcomes(body: str) -> bool:
+    """Whether a text is a JSON object of outcomes, at least two: one alone may be a tool's answer."""
+    try:
+        value = json.loads(body) if body.lstrip()[:1] == "{" else None
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, dict) or len(value) < 2:
+        return False
+    return all(
+        _plain(name) in _OUTCOMES and not isinstance(entry, dict | list)
+        for name, entry in value.items()
+    )
+
+
+def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[Leak]) -> None:
+    """Hides what the last two messages say of the outcome as the truth says it."""
+    outcomes = dict(_outcomes(truth))
+    if not outcomes:
+        return
+    left = [index for index, message in enumerate(messages) if not message.hidden]
+    for index in left[-2:]:
+        body = messages[index].seen
+        whole = body.strip().lower()
+        if any(whole == outcomes.get(name) for name in _ENDS):
+            leaks.append(Leak(index, "truth-value", body.strip()))
+            messages[index] = _with_view(messages[index], "")
+            continue
+        found = [
+            one
+            for one in _STATED.finditer(body)
+            if outcomes.get(_plain(one["name"].strip())) == _word(one["value"])
+        ]
+        if found and not messages[index].tool_calls:
+            for one in reversed(found):
+                leaks.append(Leak(index, "truth-value", one.group().strip()))
+                body = body[: one.start()] + body[one.end() :]
+            messages[index] = _with_view(messages[index], body)
+
+
+def _outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the outcomes of a truth, also of objects within it, with their values as words."""
+    for name, value in truth.items():
+        if isinstance(value, dict):
+            yield from _outcomes(value)
+        elif _plain(str(name)) in _OUTCOMES and isinstance(value, str | int | float):
+            word = _word(value)
+            if word and len(word) <= _LONGEST_WORD:
+                yield _plain(str(name)), word
+
+
+def _word(value: Any) -> str:
+    """A value in lower case; numbers without needless zeros."""
+    word = str(value).strip().lower()
+    try:
+        return format(float(word), "g")
+    except ValueError:
+        return word
 
 
 def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
@@ -284,18 +417,23 @@ def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> 
 
 def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
     message = messages[index]
-    finishing = [call for call in message.tool_calls if _plain(call.name) in FINISH_CALLS]
+    finishing = [call for call in message.tool_calls if _finishes(call)]
     if not finishing:
         return
     others = [call for call in message.tool_calls if call not in finishing]
     text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
-    parts = [text, *(_STOP_TOKEN.sub("", _answer(call.arguments)) for call in finishing)]
+    named = [call for call in finishing if _plain(call.name) in FINISH_CALLS]
+    parts = [text, *(_STOP_TOKEN.sub("", _answer(call.arguments)) for call in named)]
     view = "\n".join(part for part in parts if part)
     leaks.extend(Leak(index, "finish-marker", _as_text(call)) for call in finishing)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
     if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
         leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_LONGEST_FOUND]))
         messages[index + 1] = _with_view(messages[index + 1], "")
+
+
+def _finishes(call: ToolCall) -> bool:
+    return _plain(call.name) in FINISH_CALLS or _SUBMITS.search(call.arguments) is not None
 
 
 def _as_text(call: ToolCall) -> str:

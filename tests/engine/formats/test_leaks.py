@@ -64,6 +64,8 @@ def test_stop_token_beside_tool_calls() -> None:
         ("ls: 3 files\nReward: 1.0, done: True", "ls: 3 files"),
         ("The end.\nYour final score is 100.", "The end."),
         ("Total score = 3/5", "(hidden)"),
+        ("2 files\nExit status: submitted (exit_cost)", "2 files"),
+        ('{"reward": 0.5, "done": true}', "(hidden)"),
     ],
 )
 @pytest.mark.parametrize("role", ["tool", "user"])
@@ -84,6 +86,9 @@ def test_closing_score_is_cut(text: str, left: str, role: Any) -> None:
         "Reward points: 300",
         '{"success": false, "error": "no such user"}',
         "The episode finished too soon for my taste.",
+        "make: error\nexit status: 2",
+        '{"success": true}',
+        "Dear Sir,\nstatus: delivered\nYours, the shop",
     ],
 )
 def test_ordinary_talk_of_scores_stays(text: str) -> None:
@@ -121,6 +126,10 @@ def test_scores_in_the_middle_and_of_the_assistant_stay() -> None:
         ("Think: counted.\n\nAct: answer(220)", "Think: counted.\n\n220"),
         ("Think: all set.\n\nAct: finish", "Think: all set."),
         ("I submit the patch.\n```\nsubmit\n```", "I submit the patch."),
+        (
+            "So.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```",
+            "So.",
+        ),
     ],
 )
 def test_finish_marker_is_cut_and_the_answer_stays(text: str, left: str) -> None:
@@ -205,3 +214,45 @@ def test_clean_conversation_is_handed_back_as_it_is() -> None:
     """A conversation without leaks is returned as the same object."""
     conversation = Conversation("a", (OPENING, Message("assistant", "### Heading\n3")))
     assert guard(conversation)[0] is conversation
+
+
+def test_submission_of_an_agent_is_hidden() -> None:
+    """What a program prints between its marks of a submission, and a command that only submits, end an episode."""
+    tool = Message("tool", "ok\n<<SUBMISSION||\ndiff --git a b\n||SUBMISSION>>")
+    assert seen_last(Message("assistant", "ls"), tool) == "ok"
+    call = ToolCall("bash", '{"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"}')
+    assert seen_last(Message("assistant", "So.", tool_calls=(call,))) == "So."
+
+
+@pytest.mark.parametrize(
+    ("truth", "text", "left"),
+    [
+        ({"reward": 1.0}, "All is sent.\n**Reward:** 1", "All is sent."),
+        ({"info": {"exit_status": "Submitted"}}, "Submitted", "(hidden)"),
+        ({"resolved": False}, "Ended.\nresolved = False", "Ended."),
+        ({"completion_level": "Complete"}, "completion level: complete", "(hidden)"),
+    ],
+)
+def test_truth_is_not_readable_at_the_end(truth: Any, text: str, left: str) -> None:
+    """What the truth says of the outcome is hidden where one of the last two messages says it, whoever says it."""
+    conversation = Conversation("a", (OPENING, Message("assistant", text)), truth=truth)
+    guarded_, leaks = guard(conversation)
+    last = guarded_.messages[-1]
+    assert ("(hidden)" if last.hidden else last.seen) == left
+    assert [leak.rule for leak in leaks] == ["truth-value"]
+
+
+@pytest.mark.parametrize(
+    ("truth", "text"),
+    [
+        ({"reward": 1.0}, "Your reward points: 1"),
+        ({"reward": 1.0}, "Reward: 300 points"),
+        ({"answer": "Paris", "goal": "travel"}, "Paris"),
+        ({"status": "open"}, "open"),
+        ({"success": True}, "The booking was a success: true love!"),
+    ],
+)
+def test_words_that_the_truth_has_too_stay(truth: Any, text: str) -> None:
+    """An answer that is right, and a word that happens to be in the truth, are no outcome."""
+    conversation = Conversation("a", (OPENING, Message("assistant", text)), truth=truth)
+    assert guard(conversation) == (conversation, ())
