@@ -42,9 +42,12 @@ class JobService:
         """Starts scoring and then remaining tasks in the background; returns the job id."""
         return self._runner.start(self._scoring.run(ScoringRequest(mode=mode)).stages)
 
-    def start_import(self, paths: Sequence[str]) -> int:
+    def start_import(
+        self, paths: Sequence[str], format: str | None = None, all_branches: bool = False
+    ) -> int:
         """Starts an import in the background; returns the job id."""
-        return self._runner.start([ImportStage(self._project, paths)])
+        stage = ImportStage(self._project, paths, format, all_branches=all_branches)
+        return self._runner.start([stage])
 
     def cancel(self, job_id: int) -> None:
         """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""

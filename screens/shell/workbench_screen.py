@@ -351,7 +351,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            self._start(lambda: self.services.jobs.start_import(paths))
+            options = run.params.get("format"), bool(run.params.get("all_branches"))
+            self._start(lambda: self.services.jobs.start_import(paths, *options))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage in FORMS:

@@ -335,8 +335,11 @@ class RecordedJobs(JobService):
         self.started.append(mode)
         return len(self.started)
 
-    def start_import(self, paths: Sequence[str]) -> int:
-        self.started.append(list(paths))
+    def start_import(
+        self, paths: Sequence[str], format: str | None = None, all_branches: bool = False
+    ) -> int:
+        asked = [format] if format else []
+        self.started.append([*paths, *asked])
         return len(self.started)
 
     def begin(self, stages: Sequence[Stage]) -> int:

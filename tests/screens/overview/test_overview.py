@@ -287,14 +287,14 @@ class TestNext:
     async def test_interrupted_import_is_resumed_with_its_paths(self) -> None:
         """Enter on an interrupted run starts it again with what it was started with."""
         support = project()
-        params = {"paths": ["/a.jsonl"]}
+        params = {"paths": ["/a.jsonl"], "format": "openai", "all_branches": False}
         support.jobs.left = [
             RunRow(3, "import", "interrupted", "h", params, {}, "0.1", "t", None, 5, 9, None)
         ]
         async with opened(support, mode="1") as pilot:
             assert "Resume import, interrupted at 5 of 9" in text(pilot)
             await press(pilot, "enter")
-            assert support.jobs.started == [["/a.jsonl"]]
+            assert support.jobs.started == [["/a.jsonl", "openai"]]
 
     async def test_pace_is_learned_from_verdicts(self) -> None:
         """After some verdicts the time that verdicts take is the person's own."""
