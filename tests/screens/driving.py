@@ -69,7 +69,7 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 
 async def until(pilot: Pilot[None], what: Callable[[], bool]) -> None:
     """Waits for something that a timer brings about; fails after far more time than it needs."""
-    for _ in range(500):
+    for _ in range(3000):
         if what():
             return
         await pilot.pause(0.02)

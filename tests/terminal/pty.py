@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import unicodedata
@@ -14,8 +15,9 @@ from workbench.bench.terminal import Terminal
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
 """Longest wait, far longer than anything takes."""
-QUIET = 0.06
-"""A program that wrote nothing for this long most likely waits for a key."""
+QUIET = 0.03
+"""A program that twice wrote nothing for this long, and had no thread that ran after it, waits for a key: a terminal
+reads an escape for up to 20 ms as the beginning of a longer key."""
 
 
 _NAMED = {
@@ -60,9 +62,11 @@ class Session:
         return self.screen.text()
 
     def settle(self) -> str:
-        """Waits until nothing is written any more; returns the screen."""
-        end = time.monotonic() + SECONDS
-        while self._take(QUIET):
+        """Waits until nothing is written any more and no thread of the program runs or waits for a processor, however
+        busy the machine is; returns the screen."""
+        end, quiet = time.monotonic() + SECONDS, 0
+        while quiet < 2:
+            quiet = 0 if self._take(QUIET) or _runs(self.terminal.pid) else quiet + 1
             assert time.monotonic() < end, f"it never comes to rest\n{self.screen.text()}"
         return self.screen.text()
 
@@ -117,6 +121,15 @@ class Session:
         except Refused as refused:
             raise Refused(f"{refused}, on\n{self.screen.text()}") from None
         return bool(more)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a thread of a process runs, waits for a processor or waits for a disk; False where there is no /proc."""
+    for status in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if status.read_text().rsplit(")", 1)[1].split()[0] in "RD":
+                return True
+    return False
 
 
 def said(*words: str, rows: int = 24, columns: int = 80) -> tuple[int, Screen]:

@@ -90,7 +90,7 @@ def test_every_key_of_every_place(place: str, places: dict[str, Place], project:
         assert [text for text in copied if text not in known and "\n" not in text] == []
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(24, 80), (60, 200)])
+@pytest.mark.parametrize(("rows", "columns"), [(24, 80), (40, 160)])
 def test_every_conversation_in_the_reader(rows: int, columns: int, project: Path) -> None:
     """Each payload is read, unfolded, scrolled to its end, with its provenance and its original, then triaged."""
     with Session(str(project), rows=rows, columns=columns) as session:

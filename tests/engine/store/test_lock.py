@@ -76,7 +76,8 @@ def test_a_child_that_was_being_started_passes_the_lock_on(tmp_path: Path) -> No
     writer waits.
     """
     starting = HOLD.replace(
-        "time.sleep(600)", "import os; time.sleep(0.4 if os.fork() == 0 else 600)"
+        "time.sleep(600)",
+        'import os; child = os.fork() == 0; print("forked", flush=True); time.sleep(0.4 if child else 600)',
     )
     process = subprocess.Popen(
         [sys.executable, "-c", starting, str(tmp_path / "p.wb")],
@@ -84,8 +85,8 @@ def test_a_child_that_was_being_started_passes_the_lock_on(tmp_path: Path) -> No
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(0.1)  # it forks
+    for _ in ("open", "forked, the one", "forked, the other"):
+        process.stdout.readline()
     process.kill()
     process.wait()
     process.stdout.close()
