@@ -279,6 +279,11 @@ def _divide(
     return meta, truth
 
 
+def states_outcome(name: str) -> bool:
+    """Whether a field of this name states an outcome."""
+    return _plain(name) in TRUTH_FIELDS
+
+
 def _plain(name: str) -> str:
     return name.lower().replace("-", "_").replace(" ", "_")
 

@@ -17,7 +17,6 @@ from engine.formats import (
     openclaw,
     openhands,
     recllmsim,
-    rows,
     sgd,
     sharded_logs,
     swe_agents,
@@ -26,6 +25,7 @@ from engine.formats.chat_logs import CHAT_LOGS
 from engine.formats.mapped import reader_of
 from engine.formats.mapping import load_mapping
 from engine.formats.reader import Reader
+from engine.formats.rows import ROWS
 from engine.formats.traces import TRACES
 
 PLUGINS = "conversation_workbench.formats"
@@ -37,7 +37,7 @@ _CODED: tuple[Reader, ...] = (
     Reader("sharded_logs", sharded_logs.recognise, sharded_logs.read, conditions=2),
     Reader("recllmsim", recllmsim.recognise, recllmsim.read, conditions=2),
     Reader("sgd", sgd.recognise, sgd.read, frozenset(("actions", "slots", "state")), conditions=2),
-    Reader("rows", rows.recognise, rows.read, arrange=rows.arrange, conditions=2),
+    *ROWS,
     Reader(
         "claude_code",
         claude_code.recognise,

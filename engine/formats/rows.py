@@ -1,50 +1,218 @@
-"""Logs with a record for each message: rows with role and content that name their conversation."""
+"""Tables: a record for each message, or for each question with its answer, that names its conversation; and a record
+for each conversation, which a column holds as a list of messages, as text with turns, or as question and answer.
+
+Columns are found by their usual names, in any case of letters and with any signs between words.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from engine.conversation import Conversation
+from engine.conversation import Conversation, Message, Role
 from engine.formats.framing import Frame
-from engine.formats.json_values import as_object
-from engine.formats.normalise import created_at, looks_like_message, read_messages, record_id
-from engine.formats.reader import Draft
+from engine.formats.json_values import BadRecord, as_object
+from engine.formats.leaks import states_outcome
+from engine.formats.normalise import (
+    as_time,
+    created_at,
+    looks_like_message,
+    looks_like_messages,
+    messages_of,
+    read_messages,
+    record_id,
+    role_named,
+)
+from engine.formats.reader import Draft, Reader
+from engine.formats.text_turns import turns_of
 
-CONVERSATION_IDS = (
+_IDS = (
     "conversation_id",
-    "conversationId",
     "session_id",
-    "sessionId",
     "thread_id",
-    "threadId",
     "chat_id",
-    "chatId",
     "dialogue_id",
     "dialog_id",
     "conv_id",
+    "convo_id",
+    "ticket_id",
+    "case_id",
+    "call_id",
+    "interaction_id",
+    "room_id",
+    "conversation",
+    "session",
+    "ticket",
 )
-"""Names of the field that says to which conversation a row belongs."""
+_ROLES = (
+    "role",
+    "speaker",
+    "sender",
+    "sender_type",
+    "sender_role",
+    "author_type",
+    "author_role",
+    "message_role",
+    "participant",
+    "participant_role",
+    "author",
+    "from",
+    "actor",
+    "who",
+    "direction",
+)
+_TEXTS = (
+    "content",
+    "text",
+    "message",
+    "body",
+    "utterance",
+    "message_text",
+    "message_body",
+    "message_content",
+    "msg",
+    "value",
+)
+_ASKED = (
+    "prompt",
+    "question",
+    "user_message",
+    "user_input",
+    "user_query",
+    "query",
+    "instruction",
+    "input",
+    "request",
+    "user",
+    "human",
+)
+_ANSWERED = (
+    "response",
+    "answer",
+    "completion",
+    "output",
+    "reply",
+    "assistant_message",
+    "assistant_response",
+    "bot_response",
+    "model_response",
+    "model_output",
+    "assistant",
+    "bot",
+)
+_SYSTEMS = ("system", "system_prompt", "system_message")
+_TRANSCRIPTS = (
+    "transcript",
+    "conversation",
+    "dialogue",
+    "dialog",
+    "chat",
+    "chat_log",
+    "messages",
+    "log",
+    "text",
+    "content",
+)
+_TIMES = (
+    "timestamp",
+    "created_at",
+    "time",
+    "sent_at",
+    "datetime",
+    "date_time",
+    "date",
+    "created",
+    "ts",
+)
+_ORDERS = (
+    "turn",
+    "turn_id",
+    "turn_index",
+    "turn_number",
+    "message_index",
+    "sequence",
+    "seq",
+    "position",
+    "step",
+    *_TIMES,
+)
+_SPEAKERS: dict[str, Role] = {
+    "customer": "user",
+    "client": "user",
+    "caller": "user",
+    "visitor": "user",
+    "guest": "user",
+    "patient": "user",
+    "student": "user",
+    "end-user": "user",
+    "end_user": "user",
+    "lead": "user",
+    "inbound": "user",
+    "incoming": "user",
+    "agent": "assistant",
+    "operator": "assistant",
+    "support": "assistant",
+    "representative": "assistant",
+    "advisor": "assistant",
+    "chatbot": "assistant",
+    "outbound": "assistant",
+    "outgoing": "assistant",
+    "admin": "assistant",
+}
+"""Words for speakers in tables and transcripts, in lower case, beside the usual roles."""
+
+_NUMBER = re.compile(r"\d{1,18}(\.\d+)?\Z")
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:|\Z)")
 
 
-def _id_key(row: Any) -> str | None:
-    """The key under which a row names its conversation; None if the row is no message or does not say."""
-    if not looks_like_message(row):
+class _Row(NamedTuple):
+    """The names of the columns of a row; the text is what was asked if there is an answer."""
+
+    id: str | None
+    role: str | None
+    text: str
+    answer: str | None
+
+
+def _plain(name: str) -> str:
+    """`Conversation ID` and `conversationId` as `conversation_id`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[^a-z0-9]+", "_", words.lower())
+
+
+def _column(row: dict[str, Any], names: tuple[str, ...], types: type | tuple[type, ...]) -> str:
+    """The column with the first of some names that has a value of a type; empty if there is none."""
+    known: dict[str, str] = {}
+    for key, value in row.items():
+        if isinstance(value, types) and not isinstance(value, bool) and value != "":
+            known.setdefault(_plain(key), key)
+    return next((known[name] for name in names if name in known), "")
+
+
+def _columns(row: Any) -> _Row | None:
+    """The columns of a row that is a message, or a question with its answer; None if it is neither."""
+    if not isinstance(row, dict):
         return None
-    return next(
-        (
-            key
-            for key in CONVERSATION_IDS
-            if isinstance(row.get(key), str | int) and row[key] not in ("", True, False)
-        ),
-        None,
-    )
+    id_key = _column(row, _IDS, (str, int)) or None
+    if looks_like_message(row):
+        role_key = "role" if "role" in row else "from"
+        return _Row(id_key, role_key, "content" if "content" in row else "value", None)
+    role = _column(row, _ROLES, str)
+    text = _column({key: row[key] for key in row if key not in (id_key, role)}, _TEXTS, str)
+    if role and text:
+        return _Row(id_key, role, text, None)
+    asked, answered = _column(row, _ASKED, str), _column(row, _ANSWERED, str)
+    return _Row(id_key, None, asked, answered) if asked and answered else None
 
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like a row of this format; None if it does not."""
-    key = _id_key(record)
-    return key and f"each record is one message, and `{key}` names its conversation"
+    found = _columns(record)
+    if found is None or found.id is None:
+        return None
+    what = "message" if found.answer is None else "question with its answer"
+    return f"each record is one {what}, and `{found.id}` names its conversation"
 
 
 def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
@@ -54,12 +222,13 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """
     rows: dict[str, list[Frame]] = {}
     for frame in frames:
+        found = None if frame.reason is not None else _columns(frame.value)
         if frame.reason is not None:
             yield frame
-        elif (key := _id_key(frame.value)) is None:
+        elif found is None or found.id is None:
             yield frame._replace(reason="the row is no message of a named conversation")
         else:
-            rows.setdefault(str(frame.value[key]), []).append(frame)
+            rows.setdefault(str(frame.value[found.id]), []).append(frame)
     for name, group in rows.items():
         raw = b"\n".join(frame.raw for frame in group)
         value = {"id": name, "messages": [frame.value for frame in group]}
@@ -74,6 +243,196 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     """
     record = as_object(record)
     rows = record.get("messages", [])
+    if isinstance(rows, list):
+        rows = _in_order(rows)
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     found = record_id(record, ("id",), fallback_id)
-    return Draft(Conversation(found, read_messages(rows), created_at=created_at(first)))
+    if all(map(looks_like_message, rows)) and not any(map(_other_speaker, rows)):
+        return Draft(Conversation(found, read_messages(rows), created_at=created_at(first)))
+    speakers: dict[str, Role] = {}
+    messages: list[Message] = []
+    outcomes: dict[str, Any] = {}
+    for row in rows:
+        columns = _columns(row)
+        if columns is None:
+            raise BadRecord(f"message {len(messages) + 1} is no message")
+        time = _column(row, _TIMES, (str, int, float))
+        facts = {"time" if key == time else key: row[key] for key in row if key not in columns}
+        for key in [key for key in facts if states_outcome(key)]:
+            outcomes[key] = facts.pop(key) if facts[key] is not None else outcomes.get(key)
+            facts.pop(key, None)
+        messages += _said(row, columns, facts, len(messages) + 1, speakers)
+    began = as_time(first.get(_column(first, _TIMES, (str, int, float))))
+    return Draft(Conversation(found, tuple(messages), created_at=began), outcomes)
+
+
+def _said(
+    row: dict[str, Any],
+    columns: _Row,
+    facts: dict[str, Any],
+    number: int,
+    speakers: dict[str, Role],
+) -> list[Message]:
+    """The message of a row, or two if it has an answer."""
+    if columns.answer is not None:
+        asked: dict[str, Any] = {"role": "user", "content": row[columns.text]}
+        answered = {"role": "assistant", "content": row[columns.answer]}
+        return [*messages_of(asked, number, facts=facts), *messages_of(answered, number + 1)]
+    word = row[columns.role] if columns.role else None
+    role, name = _role(word, columns.role, speakers, number)
+    message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
+    return messages_of(message, number, facts=facts)
+
+
+def _role(
+    word: Any, column: str | None, speakers: dict[str, Role], number: int
+) -> tuple[Role, str | None]:
+    """The role of a speaker, and the name if it is one: the first speaker is the user, all others are the assistant."""
+    if not isinstance(word, str):
+        raise BadRecord(f"message {number} has no role")
+    known = role_named(word.strip()) or _SPEAKERS.get(word.strip().lower())
+    if known is not None:
+        return known, None
+    if column is not None and _plain(column).endswith("role"):
+        raise BadRecord(f"message {number} has role {word[:60]!r}")
+    role = speakers.setdefault(word, "assistant" if "user" in speakers.values() else "user")
+    return role, word
+
+
+def _other_speaker(row: Any) -> bool:
+    """Whether a message is of a speaker with another word than the usual roles."""
+    word = row.get("role", row.get("from"))
+    return role_named(word) is None and word.strip().lower() in _SPEAKERS
+
+
+def _in_order(rows: list[Any]) -> list[Any]:
+    """The rows by their turn or time, if each has one that can be compared; else as they are."""
+    if not all(isinstance(row, dict) for row in rows):
+        return rows
+    for name in _ORDERS:
+        column = next((key for key in rows[0] if _plain(key) == name), None) if rows else None
+        if column is None:
+            continue
+        values = [row.get(column) for row in rows]
+        if all(isinstance(value, str) and _NUMBER.match(value) for value in values):
+            values = [float(value) for value in values]
+        numbers = all(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in values
+        )
+        if numbers or all(isinstance(value, str) and _ISO_DATE.match(value) for value in values):
+            return [rows[at] for at in sorted(range(len(rows)), key=values.__getitem__)]
+    return rows
+
+
+class _Whole(NamedTuple):
+    """The column of a record with its conversation."""
+
+    messages: str = ""
+    transcript: str = ""
+    pair: _Row | None = None
+
+
+def _whole(record: Any) -> _Whole | None:
+    if not isinstance(record, dict):
+        return None
+    for key, value in record.items():
+        if looks_like_messages(value):
+            return _Whole(messages=key)
+    columns = _columns(record)
+    if columns is not None and columns.answer is not None:
+        return _Whole(pair=columns)
+    for name in _TRANSCRIPTS:
+        key = _column(record, (name,), (str, list))
+        said = record[key] if key else None
+        if turns_of(said) is not None if isinstance(said, str) else _are_turns(said):
+            return _Whole(transcript=key)
+    return None
+
+
+def _are_turns(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and {"speaker", "content"} <= turn.keys() for turn in value)
+    )
+
+
+def _recognise_whole(record: Any) -> str | None:
+    found = _whole(record)
+    if found is None:
+        return None
+    if found.pair is not None:
+        return f"the records have `{found.pair.text}` and `{found.pair.answer}`"
+    where = found.messages or found.transcript
+    return f"each record is a conversation, which is in `{where}`"
+
+
+def _divide_transcripts(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields the records with the turns of a transcript in place of its text."""
+    for frame in frames:
+        found = None if frame.reason is not None else _whole(frame.value)
+        if found is not None and found.transcript:
+            said = frame.value[found.transcript]
+            divided = turns_of(said) if isinstance(said, str) else None
+            if divided is not None:
+                turns = {found.transcript: divided["messages"]}
+                before = {"preamble": divided["preamble"]} if "preamble" in divided else {}
+                frame = frame._replace(value={**frame.value, **turns, **before})
+        yield frame
+
+
+def _read_whole(record: Any, fallback_id: str, _: Any = None) -> Draft:
+    """Returns the conversation that is in a column of a record as a draft.
+
+    Raises:
+        BadRecord: It has none.
+    """
+    record = as_object(record)
+    found = _whole(record)
+    if found is None:
+        raise BadRecord("the row has no conversation")
+    used: set[str] = set()
+    messages: list[Message] = []
+    if found.pair is not None:
+        used |= {found.pair.text, found.pair.answer or ""}
+        if system := _column(record, _SYSTEMS, str):
+            used.add(system)
+            messages.append(Message("system", record[system]))
+        messages += _said(record, found.pair, {}, len(messages) + 1, {})
+    elif found.messages:
+        used.add(found.messages)
+        messages += read_messages(record[found.messages])
+    else:
+        used.add(found.transcript)
+        speakers: dict[str, Role] = {}
+        for turn in record[found.transcript]:
+            number = len(messages) + 1
+            columns = _Row(None, "speaker", "content", None)
+            rest = {key: turn[key] for key in turn if key not in ("speaker", "content")}
+            messages += _said(turn, columns, rest, number, speakers)
+    id_key = _column(record, ("id", *_IDS), (str, int))
+    used.add(id_key)
+    external_id = str(record[id_key]) if id_key else fallback_id
+    rest = {key: value for key, value in record.items() if key not in used}
+    conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
+    return Draft(conversation, rest)
+
+
+ROWS: tuple[Reader, ...] = (
+    Reader(
+        "rows",
+        recognise,
+        read,
+        arrange=arrange,
+        conditions=2,
+        title="rows that are a message, or a question with its answer, of a named conversation",
+        sample="doc/messages.csv",
+    ),
+    Reader(
+        "conversation_rows",
+        _recognise_whole,
+        _read_whole,
+        arrange=_divide_transcripts,
+        title="rows that are a conversation: a list of messages, a transcript, or a question with its answer",
+    ),
+)

@@ -109,6 +109,13 @@ def style_of(head: bytes) -> str | None:
     return style and style.name
 
 
+def turns_of(text: str) -> dict[str, Any] | None:
+    """The messages of a text, each with speaker and content, and the `preamble` before; None if it has no turns."""
+    text = text.replace("\r\n", "\n")
+    style = _style(text)
+    return None if style is None else style.read(text)
+
+
 def text_records(source: Source) -> Iterator[Frame]:
     """Yields the conversations of a text, each with its part of the bytes."""
     pieces: list[bytes] = []
