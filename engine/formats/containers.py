@@ -187,7 +187,11 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
                 f"{file.label} is an archive within {DEEPEST_ARCHIVE} others.", "Unpack it first."
             )
         held = _on_disk(start, source, file)
-        yield from _contents(_File(held.name, file.label, file.name, file.size, file.depth, held))
+        on_disk = _File(held.name, file.label, file.name, file.size, file.depth, held)
+        for content in _contents(on_disk):
+            told = content.error is not None and content.label == file.label and source.error
+            if not told:
+                yield content
         if source.error:
             raise FormatError(f"{file.label} is damaged: {source.error}.", "Check the file.")
     except FormatError as error:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
-from urllib.parse import quote
 
 from engine.formats.framing import Frame
 from engine.formats.json_values import as_json, storable
+from engine.formats.tables import DATABASE_ERRORS, connected
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
 _RESPONSES = frozenset(("conversations", "responses"))
@@ -31,14 +30,14 @@ def llm_conversations(path: str) -> Iterator[Frame]:
     """Yields a frame for each conversation, with `thread`, `messages` and `turns`."""
     number = 0
     try:
-        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as database:
+        with connected(path) as database:
             database.row_factory = sqlite3.Row
             log = _Log(database)
             for record in (*log.threads(), *log.conversations()):
                 number += 1
                 value = storable(record)
                 yield Frame(number, as_json(value).encode(), value)
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         yield Frame(number + 1, b"", None, f"the database cannot be read further: {error}")
 
 

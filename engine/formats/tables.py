@@ -33,6 +33,10 @@ _SAID = ("content", "text")
 """Columns with what was said, which may happen to be JSON."""
 
 
+DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged database raises; the text of an error may be damaged too."""
+
+
 def delimiter_of(head: bytes) -> str | None:
     """The character that divides the cells of a table with a header; None if the text is no such table.
 
@@ -192,10 +196,10 @@ def sqlite_tables(path: str, label: str) -> list[str]:
         " and name not like 'sqlite\\_%' escape '\\' order by name"
     )
     try:
-        with _connected(path) as database:
+        with connected(path) as database:
             names = [name for (name,) in database.execute(query)]
             return [name for name in names if _has_rows(database, name)]
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise FormatError(
             f"The SQLite database {label} cannot be read: {error}.", "Check the file."
         ) from None
@@ -204,7 +208,7 @@ def sqlite_tables(path: str, label: str) -> list[str]:
 def _has_rows(database: sqlite3.Connection, table: str) -> bool:
     try:
         return database.execute(f"select 1 from {_name(table)} limit 1").fetchone() is not None
-    except sqlite3.Error:  # a virtual table whose module is not there
+    except DATABASE_ERRORS:  # a virtual table whose module is not there
         return False
 
 
@@ -212,17 +216,17 @@ def sqlite_rows(path: str, table: str) -> Iterator[Frame]:
     """Yields the rows of a table of an SQLite database."""
     number = 0
     try:
-        with _connected(path) as database:
+        with connected(path) as database:
             rows = database.execute(f"select * from {_name(table)}")
             columns = _names([column[0] for column in rows.description])
             for row in rows:
                 number += 1
                 yield _row(number, dict(zip(columns, row, strict=True)))
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         yield Frame(number + 1, b"", None, f"the database cannot be read further: {error}")
 
 
-class _connected:
+class connected:
     """A connection to a database that is only read; closed at the end.
 
     Nothing is written beside the database either, unless there is a log of writes that are not in it yet.

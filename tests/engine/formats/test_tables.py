@@ -204,7 +204,7 @@ def test_a_database_in_use_is_read_and_left_alone(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before == [path]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(data=st.binary(max_size=300), at=st.integers(0, 8000))
 def test_damaged_databases_raise_nothing(tmp_path: Path, data: bytes, at: int) -> None:
     """Whatever bytes are overwritten, reading a table ends with rows or a reason."""
