@@ -163,7 +163,7 @@ def parquet_rows(path: str) -> Iterator[Frame]:
     parquet = _parquet()
     number = 0
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 for row in batch.to_pylist():
                     number += 1
