@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from engine.formats.framing import MAX_RECORD, Frame
@@ -78,6 +79,9 @@ _WHATSAPP = re.compile(
     rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
     r"(?:(?P<speaker>[^:\n]{1,80}): )?",
     re.MULTILINE,
+)
+_DATE_PARTS = re.compile(
+    r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?(?:\s?([AaPp])\.?\s?[Mm]\.?)?"
 )
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
 _AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
@@ -210,9 +214,51 @@ def _fits_whatsapp(text: str) -> bool:
 
 def _whatsapp(text: str) -> dict[str, Any]:
     record = _divided(list(_WHATSAPP.finditer(text)), text)
-    for message in record["messages"]:
+    times = _iso_times([message["time"] for message in record["messages"]])
+    for message, time in zip(record["messages"], times, strict=True):
         message["speaker"] = message["speaker"] or "WhatsApp"
+        message["time"] = time
     return record
+
+
+def _iso_times(written: list[str]) -> list[str]:
+    """The times of a chat in ISO 8601; as they are written, if days and months cannot be told apart.
+
+    The order is the one in which all are dates, then the one in which time passes from message to message, then that of
+    the countries with points (day first) and those with a.m. and p.m. (month first).
+    """
+    parts = [match.groups() for time in written if (match := _DATE_PARTS.search(time))]
+    if len(parts) < len(written):
+        return written
+    year_first = all(len(first) == 4 for first, *_ in parts)
+    orders = [(0, 1, 2)] if year_first else [(2, 1, 0), (2, 0, 1)]
+    found = [times for order in orders if (times := _in_order(parts, order))]
+    if len(found) > 1:
+        found = [times for times in found if times == sorted(times)] or found
+    if len(found) > 1 and found[0] != found[1]:
+        if "." in written[0].split()[0]:
+            found = found[:1]
+        elif parts[0][-1]:
+            found = found[1:]
+        else:
+            return written
+    return found[0] if found else written
+
+
+def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list[str]:
+    """The times in ISO 8601, if year, month and day stand in this order; [] if one of them is no date so."""
+    times: list[str] = []
+    for *date, hour, minute, second, half in parts:
+        year, month, day = (int(date[at]) for at in order)
+        hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
+        try:
+            time = datetime(
+                year + 2000 * (year < 100), month, day, hours, int(minute), int(second or 0)
+            )
+        except ValueError:
+            return []
+        times.append(time.isoformat(timespec="seconds" if second else "minutes"))
+    return times
 
 
 def _aider_parts(text: str) -> list[str]:
