@@ -31,7 +31,7 @@ _OF_SESSION = (
 """Keys that are much the same in all lines of a session; each value is kept once."""
 
 _NOT_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_OF_SESSION))
-_TAKEN_BACK = "taken back"
+_TAKEN_BACK = "taken_back"
 
 
 def recognise(record: Any) -> str | None:
@@ -76,14 +76,14 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
             inner = inner if isinstance(inner, list) else [frame.value]
             lines += [(one, frame) for one in inner if isinstance(one, dict)]
     lines = _once(lines)
-    taken_back = set() if all_branches else _taken_back([line for line, _ in lines])
+    taken_back: set[str] = set() if all_branches else _taken_back([line for line, _ in lines])
     groups = _groups(lines)
     for name, members in groups.items():
         frames_of = {id(frame): frame for _, frame in members}
-        kept = [line for line, _ in members if line.get("uuid") not in taken_back]
+        kept = [line for line, _ in members if _uuid(line) not in taken_back]
         value: dict[str, Any] = {"id": name, "lines": kept}
         if len(kept) < len(members):
-            value[_TAKEN_BACK] = [line for line, _ in members if line.get("uuid") in taken_back]
+            value[_TAKEN_BACK] = [line for line, _ in members if _uuid(line) in taken_back]
         whole = all(frame.value is line for line, frame in members)
         raw = b"\n".join(frame.raw for frame in frames_of.values())
         first = next(iter(frames_of.values()))
@@ -92,13 +92,13 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
 
 def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
     """The lines without those that a resumed session repeats."""
-    seen: set[tuple[Any, Any]] = set()
+    seen: set[tuple[str, str]] = set()
     kept = []
     for line, frame in lines:
-        key = (line.get("uuid"), line.get("sessionId"))
-        if isinstance(key[0], str) and key in seen and _is_spoken(line):
+        key = (_uuid(line), _uuid(line, "sessionId"))
+        if key[0] and key in seen and _is_spoken(line):
             continue
-        seen.add(key if isinstance(key[0], str) else (None, None))
+        seen.add(key)
         kept.append((line, frame))
     return kept
 
@@ -108,12 +108,10 @@ def _groups(
 ) -> dict[str, list[tuple[dict[str, Any], Frame]]]:
     """The lines of each conversation, by its id."""
     parents = {
-        line["uuid"]: line.get("parentUuid")
-        for line, _ in lines
-        if line.get("isSidechain") and isinstance(line.get("uuid"), str)
+        _uuid(line): _uuid(line, "parentUuid") for line, _ in lines if line.get("isSidechain")
     }
     groups: dict[str, list[tuple[dict[str, Any], Frame]]] = {}
-    homes: dict[Any, str] = {}
+    homes: dict[str, str] = {}
     parts: dict[str, int] = {}
     late: list[tuple[dict[str, Any], Frame]] = []
     for line, frame in lines:
@@ -123,21 +121,27 @@ def _groups(
             continue
         name = session if isinstance(session, str) else ""
         if line.get("isSidechain"):
-            name = f"{name}/{line.get('agentId') or _root(line.get('uuid'), parents)}"
+            name = f"{name}/{line.get('agentId') or _root(_uuid(line), parents)}"
         else:
             if _clears(line) and name in groups:
                 parts[name] = parts.get(name, 1) + 1
             name = f"{name}#{parts[name]}" if name in parts else name
         groups.setdefault(name, []).append((line, frame))
-        homes[line.get("uuid")] = name
+        homes[_uuid(line)] = name
     for line, frame in late:  # summaries and snapshots name a line, not a session
-        asked = line.get("leafUuid") or line.get("messageId")
+        asked = _uuid(line, "leafUuid") or _uuid(line, "messageId")
         name = homes.get(asked, next(iter(groups), ""))
         groups.setdefault(name, []).append((line, frame))
     return groups
 
 
-def _root(uuid: Any, parents: dict[str, Any]) -> Any:
+def _uuid(line: dict[str, Any], key: str = "uuid") -> str:
+    """The id under a key; "" if there is none."""
+    found = line.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _root(uuid: str, parents: dict[str, str]) -> str:
     seen = set()
     while uuid in parents and parents[uuid] in parents and uuid not in seen:
         seen.add(uuid)
@@ -162,23 +166,20 @@ def _is_prompt(line: dict[str, Any]) -> bool:
     return line.get("type") == "user" and not answers and not line.get("isMeta")
 
 
-def _taken_back(lines: list[dict[str, Any]]) -> set[Any]:
+def _taken_back(lines: list[dict[str, Any]]) -> set[str]:
     """The ids of lines that follow a prompt in whose place the user wrote another later."""
-    last: dict[Any, Any] = {}
-    gone: set[Any] = set()
+    last: dict[str, str] = {}
+    gone: set[str] = set()
     for line in lines:
-        parent, uuid = line.get("parentUuid"), line.get("uuid")
-        if parent is None or not isinstance(uuid, str) or not _is_prompt(line):
-            continue
-        if line.get("isSidechain"):
+        parent, uuid = _uuid(line, "parentUuid"), _uuid(line)
+        if not parent or not uuid or line.get("isSidechain") or not _is_prompt(line):
             continue
         if parent in last:
             gone.add(last[parent])
         last[parent] = uuid
-    if gone:
-        for line in lines:
-            if line.get("parentUuid") in gone:
-                gone.add(line.get("uuid"))
+    for line in lines if gone else ():
+        if _uuid(line, "parentUuid") in gone and _uuid(line):
+            gone.add(_uuid(line))
     return gone
 
 
@@ -207,6 +208,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         name = line["message"].get("id") if line["type"] == "assistant" else None
         if current is not None and name is not None and current[0] == name:
             _join(current[1], item)
+            left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
             continue
         if not _readable(item):
             events.append(line)

@@ -18,7 +18,7 @@ from engine.formats.normalise import as_time, messages_of
 from engine.formats.reader import Draft
 from engine.formats.repeats import Texts
 
-_KINDS = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted"))
+_KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
 _COUNTS = "token_count"
 
@@ -126,9 +126,9 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     }
     conversation = Conversation(name or fallback_id, tuple(messages), created_at=began)
     kept = {key: value for key, value in fields.items() if value}
-    times = {json.loads(message.facts or "{}").get("timestamp") for message in messages}
+    times = {str(json.loads(message.facts or "{}").get("timestamp")) for message in messages}
     for line in lines:
-        if line.get("timestamp") not in times:
+        if str(line.get("timestamp")) not in times:
             left_out.add((id(line), "timestamp"))
         body = line.get("payload")
         if isinstance(body, dict) and line.get("type") in ("event_msg", "turn_context"):
@@ -138,7 +138,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     return Draft(conversation, kept, left_out=frozenset(left_out))
 
 
-_MARKS = frozenset(("task_started", "task_complete"))
+_MARKS = ("task_started", "task_complete")
 """Events that tell the beginning and end of the work; the end is an outcome."""
 
 

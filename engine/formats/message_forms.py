@@ -33,6 +33,7 @@ _SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MU
 
 _SPEAKERS = {"human": "user", "ai": "assistant", "function": "tool"}
 _MOST_WRAPPED = 3
+_NO_TEXTS = frozenset(("model", "id", "name", "type"))
 _OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer")
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
 
@@ -128,8 +129,8 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
             found = found[0]
         if isinstance(found, str) and found:
             return found
-    texts = [one for one in value.values() if isinstance(one, str) and one]
-    return texts[0] if len(texts) == 1 and len(value) == 1 else None
+    ((key, only),) = value.items() if len(value) == 1 else (("", None),)
+    return only if isinstance(only, str) and only and key not in _NO_TEXTS else None
 
 
 def as_message(value: Any) -> ChatMessage | None:
@@ -219,10 +220,10 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
         rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
         if kind == "reasoning":
             texts = [
-                one.get("text", "")
+                one["text"]
                 for key in ("summary", "content")
                 for one in _list(item.get(key))
-                if isinstance(one, dict)
+                if isinstance(one, dict) and isinstance(one.get("text"), str)
             ]
             message = writing("reasoning_content")
             before = message.get("reasoning_content", "")

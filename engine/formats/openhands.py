@@ -19,8 +19,14 @@ from engine.formats.repeats import Texts
 
 _LISTS = ("history", "trajectory", "events")
 _IDS = ("instance_id", "conversation_id", "session_id", "id")
-_JUDGED = frozenset(
-    ("test_result", "report", "resolved", "error", "fine_grained_report", "eval_output", "instance")
+_JUDGED = (
+    "test_result",
+    "report",
+    "resolved",
+    "error",
+    "fine_grained_report",
+    "eval_output",
+    "instance",
 )
 _PROGRAM = frozenset(
     ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
@@ -130,7 +136,7 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     told = told if isinstance(told, dict) else {}
     args = event.get("args") if isinstance(event.get("args"), dict) else {}
     assert isinstance(args, dict)
-    action, seen = event.get("action"), event.get("observation")
+    action, seen = _word(event.get("action")), _word(event.get("observation"))
     if action in _PROGRAM or seen in _PROGRAM:
         return None
     if action in _SPOKEN:
@@ -142,9 +148,13 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
             else "assistant"
         )
         content = args.get("content") or event.get("message") or ""
-        pictures = [{"type": "image_url", "image_url": url} for url in args.get("image_urls") or ()]
+        urls = args.get("image_urls")
+        pictures = [
+            {"type": "image_url", "image_url": url}
+            for url in (urls if isinstance(urls, list) else ())
+        ]
         return {**facts, "role": role, "content": [content, *pictures] if pictures else content}
-    if isinstance(seen, str):
+    if seen:
         found = {
             **facts,
             "role": "tool",
@@ -154,7 +164,7 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
         if told.get("tool_call_id"):
             found["tool_call_id"] = told["tool_call_id"]
         return found
-    if not isinstance(action, str):
+    if not action:
         return None
     response = told.get("model_response")
     response = response if isinstance(response, dict) else {}
@@ -182,23 +192,34 @@ _NOT_ARGUMENTS = frozenset(
 """What OpenHands adds to the arguments of a call."""
 
 
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _answers(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages in the response of a model."""
+    choices = response.get("choices")
+    found = (
+        [one.get("message") for one in choices if isinstance(one, dict)]
+        if isinstance(choices, list)
+        else []
+    )
+    return [message for message in found if isinstance(message, dict)]
+
+
 def _written_call(response: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
     """The call as the model wrote it."""
-    for choice in response.get("choices") or ():
-        message = choice.get("message") if isinstance(choice, dict) else None
-        for call in (message or {}).get("tool_calls") or ():
+    for message in _answers(response):
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict) and call.get("id") == told.get("tool_call_id"):
                 return call
     return None
 
 
 def _written_text(response: dict[str, Any]) -> str:
-    for choice in response.get("choices") or ():
-        message = choice.get("message") if isinstance(choice, dict) else None
-        content = (message or {}).get("content")
-        if isinstance(content, str):
-            return content
-    return ""
+    texts = (message.get("content") for message in _answers(response))
+    return next((text for text in texts if isinstance(text, str)), "")
 
 
 def _version_1(event: dict[str, Any]) -> ChatMessage | None:

@@ -11,7 +11,7 @@ from engine.formats.accounting import strings
 from engine.formats.json_values import as_json
 from engine.formats.message_forms import opened
 
-_STRUCTURE = frozenset(("role", "type", "object", "speaker"))
+_STRUCTURE = ("role", "type", "object", "speaker")
 
 _LEAST_PIECE = 20
 """Characters from which a text that is within a message is taken for a copy of a piece of it."""
@@ -34,7 +34,7 @@ class Texts:
                 texts += [call.name, call.arguments, call.call_id or ""]
         self._exact = set(texts)
         self._joined = "\n".join(texts)
-        self._passed_over = _STRUCTURE | apart
+        self._passed_over = apart.union(_STRUCTURE)
 
     def without(self, value: Any) -> Any:
         """The value without what the messages have, and without what is then empty; None if nothing is left."""
@@ -53,7 +53,8 @@ class Texts:
                 for key, entry in value.items()
                 if key not in self._passed_over and (left := self.without(entry)) is not None
             }
-            return kept or None
+            said = {key: value[key] for key in _STRUCTURE if isinstance(value.get(key), str)}
+            return {**said, **kept} if kept else None
         if isinstance(value, list):
             return [left for entry in value if (left := self.without(entry)) is not None] or None
         return value

@@ -77,6 +77,13 @@ class _History:
     spans: list[int] = field(default_factory=list)
     traces: set[str] = field(default_factory=set)
 
+    def replace(self, messages: list[ChatMessage]) -> None:
+        """Takes messages in place of its own, which say the same under other instructions."""
+        before = len(self.messages) - len(_spoken(self.messages))
+        after = len(messages) - len(_spoken(messages))
+        self.facts = {at + after - before: facts for at, facts in self.facts.items()}
+        self.messages = list(messages)
+
 
 def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each session, or trace without one, and for each sub-agent in it; broken frames come first.
@@ -230,6 +237,9 @@ def _history_for(
                 if _continues(keys[start:], body):
                     history.messages[start:] = body
                     return history
+        if _continues([_key(one) for one in _spoken(history.messages)], _spoken(given)):
+            history.replace(given)  # with other instructions
+            return history
     system = _system(given)
     for history in reversed(histories):
         if span.trace not in history.traces and _system(history.messages) == system:

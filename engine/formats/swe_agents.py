@@ -14,11 +14,9 @@ from engine.formats.normalise import looks_like_message, messages_of, role_named
 from engine.formats.reader import Draft
 from engine.formats.repeats import Texts
 
-_JUDGED = frozenset(
-    (
-        *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
-        *("eval_logs", "test_result", "submission", "reward", "score", "report"),
-    )
+_JUDGED = (
+    *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
+    *("eval_logs", "test_result", "submission", "reward", "score", "report"),
 )
 _IDS = ("traj_id", "trajectory_id", "instance_id", "id")
 _OBSERVATIONS = ("<returncode>", "OBSERVATION:", "Observation:", "<output>", "EXECUTION RESULT")
@@ -45,7 +43,7 @@ def recognise_instance(record: Any) -> str | None:
     listed = opened(record.get("messages"))
     if not isinstance(listed, list) or not listed or not looks_like_message(listed[0]):
         return None
-    if "instance_id" in record and record.keys() & (_JUDGED | {"traj_id", "run_id", "model_patch"}):
+    if "instance_id" in record and record.keys() & {*_JUDGED, "traj_id", "run_id"}:
         return "the records have `messages`, `instance_id` and an outcome"
     return None
 
@@ -78,9 +76,9 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     listed = opened(record.get(key)) if key != "trajectory" else _of_steps(steps)
     listed = listed if isinstance(listed, list) else []
     mini = recognise_mini(listed) or recognise_mini(record)
-    items = _with_tools(listed, every=bool(mini))
+    items = _with_tools(listed, every=bool(mini) or key == "trajectory")
     if key == "history":
-        items += _last_answer(steps, items)
+        items += _last_answer(steps, items, record.get("info"))
     left_out = {(id(record), one) for one in _REPEATS if one != key and one in record}
     truth = _truth(record)
     if mini:
@@ -135,10 +133,10 @@ def _submission(items: list[ChatMessage]) -> dict[str, Any]:
     """Takes the last message out in which mini-SWE-agent writes what was submitted."""
     if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATIONS):
         return {}
-    ends = items[-1]["role"] == "exit" or (
-        items[-1]["role"] == "tool" and "tool_call_id" not in items[-1]
+    ends = items[-1].get("role") == "exit" or (
+        items[-1].get("role") == "tool" and "tool_call_id" not in items[-1]
     )
-    if not ends or items[-2]["role"] != "assistant":
+    if not ends or items[-2].get("role") != "assistant":
         return {}
     last = items.pop()
     return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
@@ -158,15 +156,15 @@ def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
             raise BadRecord(f"message {len(found) + 1} is no object")
         message = {key: value for key, value in item.items() if value is not None}
         kind = message.get("message_type")
-        answered = kind == "observation" or ((agent or every) and kind is None and written)
-        answered = answered or (written and _text(message).startswith(_OBSERVATIONS))
+        of_agent = kind == "observation" or ((agent or every) and kind is None)
+        answered = written and (of_agent or _text(message).startswith(_OBSERVATIONS))
         if answered and message.get("role") == "user" and not message.get("is_demo"):
             message["role"] = "tool"
         written = written or role_named(str(message.get("role"))) == "assistant"
         calls, ids = message.get("tool_calls"), message.pop("tool_call_ids", None)
         if calls is not None and not isinstance(calls, list):
             message.pop("tool_calls")
-        if isinstance(ids, list) and ids and message["role"] == "tool":
+        if isinstance(ids, list) and ids and message.get("role") == "tool":
             message["tool_call_id"] = ids[0]
         content = message.get("content")
         for key in ("thought", "action"):  # what the content repeats
@@ -185,10 +183,17 @@ def _text(message: ChatMessage) -> str:
     return content.lstrip() if isinstance(content, str) else ""
 
 
-def _last_answer(steps: list[Any], items: list[ChatMessage]) -> list[ChatMessage]:
-    """What the environment answered at last, which the history does not have."""
+def _last_answer(steps: list[Any], items: list[ChatMessage], info: Any) -> list[ChatMessage]:
+    """What the environment answered at last, which the history does not have; not what was submitted."""
     last = steps[-1] if steps and isinstance(steps[-1], dict) else {}
     seen = last.get("observation")
-    if isinstance(seen, str) and seen and items and items[-1]["role"] == "assistant":
+    submitted = info.get("submission") if isinstance(info, dict) else None
+    if (
+        isinstance(seen, str)
+        and seen
+        and seen != submitted
+        and items
+        and items[-1].get("role") == "assistant"
+    ):
         return [{"role": "tool", "content": seen}]
     return []

@@ -35,6 +35,10 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
@@ -81,10 +85,10 @@ def _langsmith_runs(record: Any) -> tuple[list[Any], list[Any]]:
     """Runs as the API takes them, created and then updated, or as they are stored."""
     if not isinstance(record, dict) or not isinstance(record.get("post"), list):
         return [record], []
-    runs: dict[Any, dict[str, Any]] = {}
+    runs: dict[str, dict[str, Any]] = {}
     for run in [*record["post"], *(record.get("patch") or [])]:
         if isinstance(run, dict):
-            known = runs.setdefault(run.get("id"), {})
+            known = runs.setdefault(_text(run.get("id")), {})
             known.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
     return list(runs.values()), []
 
@@ -360,10 +364,10 @@ def _otel_spans(record: Any) -> tuple[list[Any], list[Any]]:
     spans: list[Any] = []
     said: list[Any] = []
     outer = record.get("resourceSpans", record.get("batches"))
-    for resource in outer if isinstance(outer, list) else ():
+    for resource in _objects(outer):
         scopes = _first(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
-        for scope in scopes or ():
-            spans += scope.get("spans") or [] if isinstance(scope, dict) else []
+        for scope in _objects(scopes):
+            spans += _objects(scope.get("spans"))
         about = {key: resource[key] for key in resource if key == "resource"}
         said += [about] if about else []
     if outer is not None:
