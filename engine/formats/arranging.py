@@ -58,6 +58,8 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
         late = frame.outer is not None and frame.outer.first
         for number, one in enumerate(found, 1):
             key = one.trail[-1] if one.trail else None
+            if len(paths) > 1:
+                key = f"{frame.line or 1}/{key}"
             yield Frame(
                 frame.line or frame.before + number,
                 as_json(one.value).encode(),
@@ -147,7 +149,8 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         if group.order is not None:
             members = _in_order(group.order, members)
         raw = b"\n".join(frame.raw for frame in members)
-        value = {"id": key, RECORDS: [frame.value for frame in members]}
+        value: dict[str, Any] = {"id": key} if key else {}
+        value[RECORDS] = [frame.value for frame in members]
         line = members[0].line if key else None
         yield Frame(line, raw, value, outer=members[0].outer, name=key or None)
 

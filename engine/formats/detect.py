@@ -13,6 +13,7 @@ from engine.formats.containers import Content
 from engine.formats.framing import Frame, Framing, Slices, Values, lines
 from engine.formats.json_values import kind_of
 from engine.formats.normalise import looks_like_message
+from engine.formats.paths import Condition, read_condition
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named, recognised
 from engine.formats.recognising import choose_reader
@@ -35,6 +36,27 @@ _OTHER_KINDS = {
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
 }
+
+_NO_CONVERSATIONS: tuple[tuple[tuple[Condition, ...], str], ...] = tuple(
+    (tuple(map(read_condition, conditions)), what)
+    for conditions, what in (
+        (
+            ("shards[].shard_id", "task_id"),
+            "its records are sharded tasks, which hold instructions and no conversations;"
+            " `workbench simulate sharded` plays them",
+        ),
+        (("{}.type", "{}.required"), "it is a form, whose conversation is in transcript.json"),
+        (
+            ('"last action"', "chunks"),
+            "it is the state of filling a form, whose conversation is in transcript.json",
+        ),
+        (
+            ('{}."last action"', "{}.fields"),
+            "it is the state of filling a form, whose conversation is in transcript.json",
+        ),
+    )
+)
+"""What people import that holds no conversations: conditions on a record, and what it is."""
 
 
 class Records:
@@ -100,6 +122,8 @@ class Records:
             self._framing, values = "values", [values]
         if wanted is not None:
             return reader_named(wanted), Detection(wanted, "the format was chosen with --format")
+        if values and (what := _what_else(values[0])):
+            raise FormatError(f"{self._content.label} holds no conversations: {what}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
             raise FormatError(
@@ -264,6 +288,14 @@ def _one_conversation(first: Any, wanted: str | None) -> bool:
     if wanted is None:
         return looks_like_message(first) and not recognised(first)
     return wanted == "messages" and isinstance(first, dict)
+
+
+def _what_else(record: Any) -> str | None:
+    """What a record is, if it is known and no conversation."""
+    for conditions, what in _NO_CONVERSATIONS:
+        if all(condition.holds(record, record) for condition in conditions):
+            return what
+    return None
 
 
 def _seen(values: list[Any], sample: list[Frame], head: bytes) -> str:

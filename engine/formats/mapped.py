@@ -119,8 +119,8 @@ class _Reading:
             raise BadRecord("no messages")
         words = [as_word(path.first(self._record, None, self._outer)) for path in mapping.id]
         if len(mapping.split) > 1:
-            truth["side"] = fallback_id
-            words.append(fallback_id)
+            truth["side"] = side = fallback_id.rpartition("/")[2]
+            words = [*words, side] if any(words) else [fallback_id]
         external_id = "/".join(filter(None, words)) or fallback_id
         began = self._began()
         rest = without(self._record, self._used)
@@ -148,7 +148,9 @@ class _Reading:
         outer = self._outer
         if not isinstance(outer, dict):
             return {}
-        rest = {key: value for key, value in outer.items() if key != OTHER_BRANCHES}
+        named = (*self._mapping.truth.values(), *self._mapping.metadata.values())
+        taken = [trail for path in named for trail in path.outside(outer, self._record)]
+        rest = without({key: outer[key] for key in outer if key != OTHER_BRANCHES}, taken)
         return {_SHARED: rest} if rest and len(as_json(rest)) <= _MOST_SHARED else {}
 
     def _find(self, path: Path) -> list[Found]:

@@ -83,6 +83,15 @@ class Path:
                 return reached
         return []
 
+    def outside(self, outer: Any, record: Any = None) -> list[Trail]:
+        """Returns where it leads in the object from which the record was split; [] if it leads elsewhere."""
+        for steps in self.choices:
+            if steps[:1] == (_Key("^"),):
+                reached = list(_follow([Found(outer, ())], steps[1:], record))
+                if reached:
+                    return [one.trail for one in reached if one.trail]
+        return []
+
     def first(self, value: Any, record: Any = None, outer: Any = None) -> Any:
         """Returns the first value that the path leads to; None if there is none."""
         found = self.find(value, record, outer)
