@@ -218,6 +218,8 @@ def _whatsapp(text: str) -> dict[str, Any]:
     for message, time in zip(record["messages"], times, strict=True):
         message["speaker"] = message["speaker"] or "WhatsApp"
         message["time"] = time
+    if "T" in times[0]:
+        record["started_at"] = times[0]
     return record
 
 

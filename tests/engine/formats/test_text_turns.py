@@ -139,6 +139,7 @@ def test_times_of_whatsapp(times: list[str], iso: list[str]) -> None:
     text = "".join(f"{time} - Ann: Hi\n" for time in times)
     (frame,) = frames_of(text)
     assert [message["time"] for message in frame.value["messages"]] == iso
+    assert frame.value.get("started_at") == (iso[0] if iso != times else None)
 
 
 @pytest.mark.parametrize(
