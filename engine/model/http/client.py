@@ -8,9 +8,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import ModelError, RequestRefused
 from engine.model.http.address import Address
@@ -18,6 +16,9 @@ from engine.model.http.background import BackgroundRun
 from engine.model.http.request_limit import RequestLimit
 from engine.model.http.retry_waits import wait_after, wait_for_quota
 from engine.text import one_line
+
+if TYPE_CHECKING:
+    import httpx
 
 ATTEMPTS = 5
 ANSWER_SECONDS, CONNECT_SECONDS = 300.0, 15.0
@@ -85,6 +86,8 @@ class EndpointClient:
 
     def client(self) -> httpx.AsyncClient:
         """A connection pool; use it as a context manager."""
+        import httpx  # slow to import, and most commands ask no endpoint
+
         return httpx.AsyncClient(
             timeout=httpx.Timeout(self._seconds, connect=CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
@@ -106,6 +109,8 @@ class EndpointClient:
             RequestRefused: It refuses this request.
             EndpointAway: It cannot be reached, refuses everything, stays busy or does not answer in JSON.
         """
+        import httpx
+
         trouble, silent = "", False
         for attempt in range(self._attempts):
             headers: Mapping[str, str] = {}

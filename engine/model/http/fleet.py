@@ -8,13 +8,14 @@ import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-
-import httpx
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from engine.errors import ModelError
 from engine.model.http.background import BackgroundRun
 from engine.model.http.client import Account, EndpointAway, EndpointClient
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 

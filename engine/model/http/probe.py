@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from math import exp
-from typing import Any, TypeVar
-
-import httpx
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.errors import ModelError, RequestRefused
 from engine.model.http.address import Address
@@ -17,6 +15,9 @@ from engine.model.http.client import EndpointAway, EndpointClient
 from engine.model.http.dialects import grammar_for, laid_out, token_ids
 from engine.model.http.responses import Step, Written, written
 from engine.text import one_line
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 TOPS = (1000, 100, 50, 20, 10, 5, 1)
