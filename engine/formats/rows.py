@@ -137,6 +137,24 @@ _ORDERS = (
     "step",
     *_TIMES,
 )
+_KEPT_AS_ROLES = ("role", "speaker")
+"""Columns whose words are only read as roles; others may tell more, such as a name."""
+
+_LISTS = (
+    "transcript",
+    "dialogue",
+    "dialog",
+    "chat",
+    "chat_log",
+    "chat_history",
+    "message_history",
+    "conversation_history",
+    "conversation_log",
+    "messages_json",
+    "turns",
+)
+"""Names of columns with a list of messages, beside those of the chat logs."""
+
 _SPEAKERS: dict[str, Role] = {
     "customer": "user",
     "client": "user",
@@ -257,7 +275,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         if columns is None:
             raise BadRecord(f"message {len(messages) + 1} is no message")
         time = _column(row, _TIMES, (str, int, float))
-        facts = {"time" if key == time else key: row[key] for key in row if key not in columns}
+        read_keys = (columns.text, columns.answer, columns.id, *_KEPT_AS_ROLES)
+        facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
         for key in [key for key in facts if states_outcome(key)]:
             outcomes[key] = facts.pop(key) if facts[key] is not None else outcomes.get(key)
             facts.pop(key, None)
@@ -333,11 +352,11 @@ class _Whole(NamedTuple):
 
 
 def _whole(record: Any) -> _Whole | None:
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or looks_like_message(record):
         return None
-    for key, value in record.items():
-        if looks_like_messages(value):
-            return _Whole(messages=key)
+    listed = _column(record, _LISTS, list)
+    if listed and looks_like_messages(record[listed]):
+        return _Whole(messages=listed)
     columns = _columns(record)
     if columns is not None and columns.answer is not None:
         return _Whole(pair=columns)

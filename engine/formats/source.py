@@ -101,10 +101,23 @@ class Source:
 
     def read(self) -> bytes:
         """Returns the next chunk, empty at the end. Memory is bounded for any compression ratio."""
-        chunk = self._replay.pop(0) if self._replay else next(self._chunks, b"")
+        chunk = self._next()
         if self._kept is not None and chunk:
             self._kept.append(chunk)
         return chunk
+
+    def peek(self, least: int) -> bytes:
+        """Returns what is read next, of at least so many bytes if there are; it is read again afterwards."""
+        chunks: list[bytes] = []
+        size = 0
+        while size < least and (chunk := self._next()):
+            chunks.append(chunk)
+            size += len(chunk)
+        self._replay = [*chunks, *self._replay]
+        return b"".join(chunks)
+
+    def _next(self) -> bytes:
+        return self._replay.pop(0) if self._replay else next(self._chunks, b"")
 
     def close(self) -> None:
         """Closes the stream."""

@@ -73,11 +73,7 @@ def _some_rows(text: str, delimiter: str) -> list[list[str]]:
 def csv_rows(source: Source) -> Iterator[Frame]:
     """Yields the rows of a text table, whose first line is its header; a row of another length has a reason."""
     csv.field_size_limit(MAX_RECORD)
-    head = b""
-    source.keep()
-    while len(head) < _CHARS_COMPARED and (chunk := source.read()):
-        head += chunk
-    source.rewind()
+    head = source.peek(_CHARS_COMPARED)
     reader = csv.reader(_text_lines(source), delimiter=delimiter_of(head) or ",")
     header: list[str] | None = None
     try:

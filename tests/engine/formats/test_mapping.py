@@ -189,6 +189,73 @@ class TestArranging:
         assert [one.meta["task"] for one in found] == ["two", "one"]
         assert [one.meta["model"] for one in found] == ["m1", "m1"]
 
+    def test_pair(self) -> None:
+        """Two sides of a record are two conversations; the side is truth, and so is what the record says of both."""
+        mapping = """
+        name = "x"
+        when = ["left[].role", "right[].role"]
+        split = ["left", "right"]
+        id = ["^.no"]
+        [truth]
+        better = "^.better"
+        [[messages]]
+        each = "[]"
+        """
+        sides = {name: [{"role": "user", "content": name}] for name in ("left", "right")}
+        found = conversations(mapping, {"no": 4, "better": "left", **sides})
+        assert [one.external_id for one in found] == ["4/left", "4/right"]
+        assert [one.truth for one in found] == [
+            {"better": "left", "side": "left"},
+            {"better": "left", "side": "right"},
+        ]
+        assert found[0].meta == {"shared": {"no": 4}}
+
+    def test_transcript(self) -> None:
+        """A text is divided where its marks stand, also at its beginning, and only there."""
+        mapping = """
+        name = "x"
+        when = ["log"]
+        [transcript]
+        at = "log"
+        marks = ["\\n\\nHuman:", "\\n\\nAI:"]
+        [[messages]]
+        each = "log[]"
+        when = ["role"]
+        """
+        (found,) = conversations(mapping, {"log": "Human: Hi\nHuman: is a word\n\nAI: Yes"})
+        assert said(found) == [("user", "Hi\nHuman: is a word"), ("assistant", "Yes")]
+
+    def test_attachments(self) -> None:
+        """A reference to an attachment becomes its text; one to none stays as it is."""
+        mapping = """
+        name = "x"
+        when = ["log[].role"]
+        attachments = "texts"
+        left_out = ["texts"]
+        [[messages]]
+        each = "log[]"
+        """
+        log = [{"role": "user", "content": f"attachment://{name}"} for name in ("a1", "b2")]
+        (found,) = conversations(mapping, {"log": log, "texts": {"a1": "a long text"}})
+        assert said(found) == [("user", "a long text"), ("user", "attachment://b2")]
+
+    def test_group_of_what_names_none(self) -> None:
+        """With `others`, records that name no conversation are one, and not broken."""
+        mapping = """
+        name = "x"
+        when = ["text"]
+        [group]
+        by = "thread"
+        others = "file"
+        [[messages]]
+        each = "records[]"
+        role = "=user"
+        text = "text"
+        """
+        rows = [{"thread": "a", "text": "1"}, {"text": "2"}, {"text": "3"}]
+        found = conversations(mapping, *rows)
+        assert [[text for _, text in said(one)] for one in found] == [["1"], ["2", "3"]]
+
     def test_group(self) -> None:
         """Rows of one conversation are put together in the order of their times, wherever they lie."""
         mapping = """
@@ -320,3 +387,42 @@ def test_bad_mapping_is_one_of_two_errors() -> None:
     """What a mapping's content gets wrong raises BadMapping or BadPath, as its docstring says."""
     with pytest.raises((BadMapping, BadPath)):
         read_mapping({"name": "x", "when": ["a"], "messages": [{"role": "=king"}]})
+
+
+def test_text_of_pieces_and_calls_under_their_names() -> None:
+    """Pieces of a text are joined as the mapping says; a call takes the key under which it stands as its name."""
+    mapping = """
+    name = "x"
+    when = ["log"]
+    [[messages]]
+    each = "log[]"
+    role = "=assistant"
+    text = "text"
+    join = ""
+    calls = { each = "api{}", name = "@key", arguments = "." }
+    """
+    log = [
+        {"text": ["See ", {"type": "link", "text": "e.org"}]},
+        {"api": {"find": {"town": "Bonn"}}},
+    ]
+    (found,) = conversations(mapping, {"log": log})
+    assert said(found) == [("assistant", "See e.org"), ("assistant", "")]
+    (call,) = found.messages[1].tool_calls
+    assert (call.name, call.arguments) == ("find", '{"town": "Bonn"}')
+
+
+def test_truth_and_what_is_left_out_of_messages_are_no_facts() -> None:
+    """What a mapping takes from messages as truth, or leaves out, does not stand beside them as well."""
+    mapping = """
+    name = "x"
+    when = ["log"]
+    left_out = ["log[].raw"]
+    [truth]
+    ends = "log[].end"
+    [[messages]]
+    each = "log[]"
+    """
+    log = [{"role": "user", "content": "hi", "end": False, "raw": {"a": 1}, "at": 3}]
+    (found,) = conversations(mapping, {"log": log})
+    assert found.messages[0].facts == '{"at": 3}'
+    assert found.truth == {"ends": False}

@@ -1,0 +1,108 @@
+"""Tables with the usual names of columns are read without a mapping: a row a message, a turn, or a conversation."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import FormatError
+from engine.formats import Parsed
+from tests.engine.formats.reading import opened, parsed, read
+
+CHATS = b"""Session ID,Sender,Message,Sent At,CSAT
+s1,Customer,Hello there,2024-01-01T10:00:00,
+s1,Agent,"Hi, what is it?",2024-01-01T10:02:00,
+s2,Customer,Are you open?,2024-01-01T10:01:30,
+s1,Customer,My key is lost,2024-01-01T10:01:00,5
+s2,Agent,Until nine.,2024-01-01T10:03:00,
+"""
+
+
+def said(record: Parsed) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in record.conversation.messages]
+
+
+def test_row_for_each_message() -> None:
+    """Rows are put together by their conversation and ordered by time; a rating becomes truth, a time is kept."""
+    first, second = parsed(CHATS)
+    assert said(first) == [
+        ("user", "Hello there"),
+        ("user", "My key is lost"),
+        ("assistant", "Hi, what is it?"),
+    ]
+    assert said(second) == [("user", "Are you open?"), ("assistant", "Until nine.")]
+    assert first.conversation.external_id == "s1"
+    assert first.conversation.created_at == "2024-01-01T10:00:00"
+    assert first.conversation.truth == {"CSAT": "5"}
+    assert '"time": "2024-01-01T10:00:00"' in (first.conversation.messages[0].facts or "")
+    assert first.account.share("nowhere") == 0
+
+
+def test_row_for_each_question_and_answer_of_a_conversation() -> None:
+    """Rows with prompt and response are two messages each, in the order of their turns, of which 10 follows 9."""
+    rows = b"chat_id,turn,prompt,response\n1,10,And then?,Home.\n1,9,Hello,Hi.\n"
+    (only,) = parsed(rows)
+    assert said(only) == [
+        ("user", "Hello"),
+        ("assistant", "Hi."),
+        ("user", "And then?"),
+        ("assistant", "Home."),
+    ]
+
+
+def test_row_for_each_question_with_its_answer() -> None:
+    """Without the name of a conversation each pair is one, and a score beside it is truth."""
+    found = parsed(b"Prompt;Response;score\nWhat is it?;A cat.;1\nWhere?;There.;0\n")
+    assert [said(one) for one in found] == [
+        [("user", "What is it?"), ("assistant", "A cat.")],
+        [("user", "Where?"), ("assistant", "There.")],
+    ]
+    assert found[0].conversation.truth == {"score": "1"}
+
+
+def test_transcript_in_a_column() -> None:
+    """A text with turns is divided, and nothing of it is lost."""
+    rows = b'Call ID,Transcript,Team\n7,"Agent: Good day.\nCustomer: I want to pay.\nNow.",a\n'
+    (only,) = parsed(rows + b'8,"Agent: Good day.\nCustomer: No.",b\n')[:1]
+    assert said(only) == [("assistant", "Good day."), ("user", "I want to pay.\nNow.")]
+    assert only.conversation.external_id == "7"
+    assert only.conversation.meta == {"Team": "a"}
+    assert only.account.share("nowhere") == 0
+
+
+def test_messages_in_a_column() -> None:
+    """A column with a JSON list of messages is the conversation, also under a name that no chat log has."""
+    cell = '"[{""role"": ""user"", ""content"": ""Hi""}, {""role"": ""assistant"", ""content"": ""Ho""}]"'
+    (only, _) = parsed(f"no,chat_history\n1,{cell}\n2,{cell}\n".encode())
+    assert said(only) == [("user", "Hi"), ("assistant", "Ho")]
+
+
+def test_names_as_speakers() -> None:
+    """Where speakers are names, the first is the user and the others are the assistant; the names are kept."""
+    rows = b'{"ticket":1,"author":"Ann","body":"It burns"}\n{"ticket":1,"author":"Bo","body":"Run"}'
+    (only,) = parsed(rows)
+    messages = only.conversation.messages
+    assert [(one.role, one.name) for one in messages] == [("user", "Ann"), ("assistant", "Bo")]
+
+
+def test_unknown_role_is_not_guessed() -> None:
+    """A role of an unknown word is rejected with it, since a guess would be silently wrong."""
+    (only,) = read(b'{"session_id":1,"role":"wizard","text":"x"}\n')
+    assert "wizard" in getattr(only, "reason", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "said_of_it"),
+    [
+        (
+            b'[{"task_id": "a/1", "question": "Why?", "answer": "So.",'
+            b' "shards": [{"shard_id": 1, "shard": "Why"}]}]',
+            "sharded tasks",
+        ),
+        (b'{"Name": {"type": "text", "required": true, "answer": "Ole"}}', "form"),
+        (b'{"chunks": {"a": "empty"}, "last action": ["stop"]}', "state of filling a form"),
+    ],
+)
+def test_what_holds_no_conversations_is_told(data: bytes, said_of_it: str) -> None:
+    """Instructions and forms that lie beside conversations are refused with what they are."""
+    with pytest.raises(FormatError, match=said_of_it):
+        opened(data)
