@@ -43,6 +43,8 @@ def recognise(record: Any) -> str | None:
         return "the records have `loglines`, as sessions of Claude Code"
     if _is_spoken(record) and record.keys() & {"sessionId", "parentUuid"}:
         return "the records have `message`, `uuid` and `sessionId`, as lines of Claude Code"
+    if _is_spoken(record) and record.keys() >= {"session_id", "parent_tool_use_id"}:
+        return "the records have `message` and `session_id`, as the stream of Claude Code"
     if record.get("type") == "summary" and "leafUuid" in record:
         return "the records are lines of Claude Code"
     if record.get("type") == "file-history-snapshot":
@@ -55,7 +57,7 @@ def _is_spoken(line: Any) -> bool:
         isinstance(line, dict)
         and line.get("type") in _SPOKEN
         and isinstance(line.get("message"), dict)
-        and "timestamp" in line
+        and not line.keys().isdisjoint(("timestamp", "session_id", "sessionId"))
         and "role" in line["message"]
     )
 
@@ -74,7 +76,7 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
         else:
             inner = frame.value.get("loglines")
             inner = inner if isinstance(inner, list) else [frame.value]
-            lines += [(one, frame) for one in inner if isinstance(one, dict)]
+            lines += [(_of_stream(one), frame) for one in inner if isinstance(one, dict)]
     lines = _once(lines)
     taken_back: set[str] = set() if all_branches else _taken_back([line for line, _ in lines])
     groups = _groups(lines)
@@ -84,10 +86,23 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
         value: dict[str, Any] = {"id": name, "lines": kept}
         if len(kept) < len(members):
             value[_TAKEN_BACK] = [line for line, _ in members if _uuid(line) in taken_back]
-        whole = all(frame.value is line for line, frame in members)
+        whole = all("loglines" not in frame.value for _, frame in members)
         raw = b"\n".join(frame.raw for frame in frames_of.values())
         first = next(iter(frames_of.values()))
         yield Frame(first.line, raw if whole else as_json(value).encode(), value, name=name or None)
+
+
+def _of_stream(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of `claude --output-format stream-json` with the keys of a session's line; another as it is."""
+    if "session_id" not in line or "sessionId" in line:
+        return line
+    renamed = {"sessionId": line["session_id"]}
+    if call := line.get("parent_tool_use_id"):
+        renamed |= {"isSidechain": True, "agentId": call}
+    return {**{key: line[key] for key in line if key not in _STREAM_KEYS}, **renamed}
+
+
+_STREAM_KEYS = ("session_id", "parent_tool_use_id")
 
 
 def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
@@ -128,6 +143,9 @@ def _groups(
             name = f"{name}#{parts[name]}" if name in parts else name
         groups.setdefault(name, []).append((line, frame))
         homes[_uuid(line)] = name
+    for name in [name for name in groups if name.rpartition("#")[0] in groups]:
+        if not any(_is_spoken(line) and not _clears(line) for line, _ in groups[name]):
+            groups[name.rpartition("#")[0]] += groups.pop(name)  # nothing follows
     for line, frame in late:  # summaries and snapshots name a line, not a session
         asked = _uuid(line, "leafUuid") or _uuid(line, "messageId")
         name = homes.get(asked, next(iter(groups), ""))
@@ -222,6 +240,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     if not messages:
         raise BadRecord("no messages")
     fields = _of_session(lines)
+    results = [line for line in events if line.get("type") == "result"]
+    events = [line for line in events if line.get("type") != "result"]
     if events:
         fields["events"] = events
     if record.get(_TAKEN_BACK):
@@ -232,7 +252,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         tuple(messages),
         created_at=began if isinstance(began, str) else None,
     )
-    return Draft(conversation, fields, left_out=frozenset(left_out), unknown=tuple(unknown))
+    truth = {"result": results} if results else {}
+    return Draft(
+        conversation,
+        {**fields, **truth},
+        frozenset(truth),
+        left_out=frozenset(left_out),
+        unknown=tuple(unknown),
+    )
 
 
 def _item(line: dict[str, Any]) -> ChatMessage:

@@ -7,7 +7,7 @@ themselves as lines.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
@@ -76,13 +76,15 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     name, began, model = "", None, None
     left_out: set[tuple[int, str | int]] = set()
     lines = [one for one in as_object(record).get("lines", ()) if isinstance(one, dict)]
-    for line in lines:
+    own = _prompts(lines)
+    for position, line in enumerate(lines):
         kind, body = line.get("type"), line.get("payload")
         time = line.get("timestamp")
         if kind not in _KINDS or not isinstance(body, dict):
             old = is_response_item(line) or line.get("type") == "message"
             if old:
-                items.append(line)
+                written_by = {} if own(position, line) else {"role": "developer"}
+                items.append({**line, **(written_by if line.get("role") == "user" else {})})
             else:
                 about.append(line)
                 name = name or str(line.get("id") or "")
@@ -90,7 +92,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         elif kind == "response_item":
             written = body.get("role") == "assistant" or str(body.get("type")).endswith("_call")
             told: dict[str, Any] = {"model": model} if model and written else {}
-            items.append({**body, **told, "timestamp": time})
+            if body.get("role") == "user" and not own(position, body):
+                told = {"role": "developer"}  # the program wrote it
+            if "role" in body or is_response_item(body):
+                items.append({**body, **told, "timestamp": time})
+            else:
+                events.append(body)
         elif kind == "compacted":
             items.append(
                 {"type": "message", "role": "system", "content": body.get("message") or ""}
@@ -140,6 +147,34 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
 
 _MARKS = ("task_started", "task_complete")
 """Events that tell the beginning and end of the work; the end is an outcome."""
+
+
+_OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
+"""Beginnings of what the program writes in the name of the user."""
+
+
+def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
+    """Tells whether the message of a user at a position is what the user wrote: an event beside it says so."""
+    said = {
+        position
+        for position, line in enumerate(lines)
+        if line.get("type") == "event_msg"
+        and _object(line.get("payload")).get("type") == "user_message"
+    }
+
+    def own(position: int, body: dict[str, Any]) -> bool:
+        if said:
+            return not said.isdisjoint((position - 1, position + 1))
+        content = body.get("content")
+        first = content[0] if isinstance(content, list) and content else {}
+        text = _object(first).get("text", content)
+        return not (isinstance(text, str) and text.lstrip().startswith(_OF_PROGRAM))
+
+    return own
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:

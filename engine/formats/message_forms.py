@@ -33,8 +33,9 @@ _SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MU
 
 _SPEAKERS = {"human": "user", "ai": "assistant", "function": "tool"}
 _MOST_WRAPPED = 3
+_ANSWERED = ("text", "call", "reasoning")
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
-_OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer")
+_OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer", "replies")
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
 
 
@@ -75,6 +76,9 @@ def messages_given(value: Any) -> list[ChatMessage]:
     contents = opened(value.get("contents"))
     if isinstance(contents, str):
         return [*_instructions(value, []), {"role": "user", "content": contents}]
+    asked = value.get("input", value.get("prompt"))
+    if isinstance(asked, str) and asked and (system := _instructions(value, [])):
+        return [*system, {"role": "user", "content": asked}]
     prompts = value.get("prompts")
     if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
         return _of_text(prompts[0])
@@ -86,10 +90,15 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     value = opened(value)
     if isinstance(value, list):
         return _of_list(value)
+    if isinstance(value, str):
+        found = _of_text(value)
+        return found if len(found) == 1 and found[0]["role"] == "assistant" else []
     if not isinstance(value, dict):
         return []
     if message := as_message(value):
         return [message]
+    if isinstance(value.get("content"), dict):
+        return _of_choice(value)
     for key in ("choices", "candidates", "generations"):
         listed = opened(value.get(key))
         first = listed[0] if isinstance(listed, list) and listed else None
@@ -101,9 +110,25 @@ def messages_answered(value: Any) -> list[ChatMessage]:
         inner = opened(value.get(key))
         if isinstance(inner, list | dict) and (found := messages_answered(inner)):
             return found
-    if calls := value.get("tool_calls"):
-        return [{"role": "assistant", "content": value.get("text") or "", "tool_calls": calls}]
+    calls = opened(_first(value, ("tool_calls", "toolCalls")))
+    if isinstance(calls, list):
+        text = value.get("text")
+        return [
+            {
+                "role": "assistant",
+                "content": text if isinstance(text, str) else "",
+                "tool_calls": list(map(_vercel_call, calls)),
+            }
+        ]
     return []
+
+
+def _vercel_call(call: Any) -> Any:
+    """A tool call of the Vercel AI SDK in the form of a chat API; another as it is."""
+    if not isinstance(call, dict) or "toolName" not in call:
+        return call
+    arguments = _first(call, ("args", "input"))
+    return {"name": call["toolName"], "arguments": arguments, "id": call.get("toolCallId")}
 
 
 def text_given(value: Any) -> str | None:
@@ -145,8 +170,14 @@ def as_message(value: Any) -> ChatMessage | None:
     role = value.get("role")
     if not isinstance(role, str):
         return None
+    if "blocks" in value and "content" not in value:  # LlamaIndex
+        rest = {key: entry for key, entry in value.items() if key != "blocks"}
+        value = {**rest, "content": [_block(one) for one in _list(value["blocks"])]}
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
+    content = value.get("content")
+    if isinstance(content, str) and content[:2] == "[{" and _are_parts(opened(content)):
+        value = {**value, "content": opened(content)}  # Strands
     if role_named(role) is None:  # the name of a tool or an agent stands in its place
         told = "tool" if value.get("tool_call_id") else "assistant"
         value = {**value, "role": told, "name": value.get("name") or role}
@@ -306,7 +337,7 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
                 "name": value["role"],
             }  # as Langfuse has it of LangChain
         message = as_message(value) or _pair(value)
-        if message is None and isinstance(value, dict) and part_kind(value) in ("text", "call"):
+        if message is None and isinstance(value, dict) and part_kind(value) in _ANSWERED:
             return [{"role": "assistant", "content": values}]  # parts of one answer
         if message is None:
             return []
@@ -362,6 +393,28 @@ def _instructions(request: Mapping[str, Any], found: list[ChatMessage]) -> list[
     if isinstance(said, dict):
         said = said.get("parts", said.get("content"))
     return [{"role": "system", "content": said}] if isinstance(said, str | list) else []
+
+
+def _block(block: Any) -> Any:
+    """A block of LlamaIndex as a part."""
+    if not isinstance(block, dict) or "block_type" not in block:
+        return block
+    return {**block, "type": block["block_type"]}
+
+
+def _are_parts(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        (isinstance(one, dict) and part_kind(one) not in ("unknown", "mark")) or _is_text(one)
+        for one in value
+    )
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("text"), str)
+
+
+def _first(value: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((value[key] for key in keys if value.get(key) is not None), None)
 
 
 def _wrapped_call(call: Any) -> bool:

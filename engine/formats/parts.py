@@ -44,6 +44,8 @@ _UNTYPED: dict[str, PartKind] = {
     "functionCall": "call",
     "toolResult": "answer",
     "functionResponse": "answer",
+    "function_call": "call",
+    "function_response": "answer",
     "reasoningContent": "reasoning",
     "inlineData": "media",
     "inline_data": "media",

@@ -83,8 +83,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     truth = _truth(record)
     if mini:
         truth |= _submission(items)
-        extras = [item["extra"] for item in items if isinstance(item.get("extra"), dict)]
-        left_out |= {(id(extra), "response") for extra in extras}
+        extras = [item.get("extra") for item in listed]  # the response has the message once more
+        left_out |= {(id(extra), "response") for extra in extras if isinstance(extra, dict)}
     messages: list[Message] = []
     for item in items:
         messages += messages_of(item, len(messages) + 1)
@@ -161,6 +161,10 @@ def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
         if answered and message.get("role") == "user" and not message.get("is_demo"):
             message["role"] = "tool"
         written = written or role_named(str(message.get("role"))) == "assistant"
+        if every and isinstance(message.get("extra"), dict):
+            message["extra"] = {
+                key: value for key, value in message["extra"].items() if key != "response"
+            }
         calls, ids = message.get("tool_calls"), message.pop("tool_call_ids", None)
         if calls is not None and not isinstance(calls, list):
             message.pop("tool_calls")

@@ -420,6 +420,13 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
     """The spans of a trace; each is told the trace and the session, which it does not name itself."""
     data = _object(_object(record).get("data"))
     info = _object(_object(record).get("info"))
+    flat = _object(record)
+    if isinstance(flat.get("spans"), list) and _first(flat, "trace_id", "request_id"):  # a table
+        data, info = flat, {key: flat[key] for key in flat if key != "spans"}
+        if not any(
+            "mlflow.spanType" in _object(one.get("attributes")) for one in _objects(flat["spans"])
+        ):
+            return [record], []
     if not info or not isinstance(data.get("spans"), list):
         return [record], []
     metadata = _object(_first(info, "trace_metadata", "request_metadata"))
