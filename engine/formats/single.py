@@ -33,6 +33,8 @@ def parse(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
         return Rejected(frame.line, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
     counted = account(frame.value, conversation, draft, reader.left_out, outer)
+    for leak in leaks:
+        counted.hide(leak)
     return Parsed(frame.line, frame.raw, conversation, leaks, counted)
 
 

@@ -36,12 +36,14 @@ class Account:
         chars: Characters by place.
         lost: What went nowhere, by its path in the records.
         unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
+        hidden: What the leak guard kept from models, by its rule; of a field of the record by rule and name.
         out_of_order: Conversations in which a message has an earlier time than one before it.
     """
 
     chars: dict[Place, int] = field(default_factory=dict)
     lost: dict[str, Unread] = field(default_factory=dict)
     unknown: dict[str, Unread] = field(default_factory=dict)
+    hidden: dict[str, Unread] = field(default_factory=dict)
     out_of_order: int = 0
 
     @property
@@ -71,6 +73,13 @@ class Account:
         """Counts a part of an unknown kind."""
         _count(self.unknown, kind, Unread(1, len(text), text[:_EXAMPLE]))
 
+    def hide(self, leak: Leak) -> None:
+        """Counts what the leak guard kept from models."""
+        name = (
+            leak.rule if leak.message is not None else f"{leak.rule} {leak.found.split(' = ')[0]}"
+        )
+        _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE]))
+
     def include(self, other: Account) -> None:
         """Adds the counts of another account."""
         self.out_of_order += other.out_of_order
@@ -80,6 +89,8 @@ class Account:
             _count(self.lost, path, unread)
         for kind, unread in other.unknown.items():
             _count(self.unknown, kind, unread)
+        for name, unread in other.hidden.items():
+            _count(self.hidden, name, unread)
 
 
 def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:

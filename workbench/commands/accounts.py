@@ -31,6 +31,7 @@ def account_lines(sources: list[SourceReport]) -> list[str]:
             lines.append(shares_line(account))
         lines += _unread_lines("not read", account.lost)
         lines += _unread_lines("unknown kind of part, kept as JSON", account.unknown)
+        lines += _unread_lines("kept from models", account.hidden)
         if account.out_of_order:
             some = counted(account.out_of_order, "conversation")
             lines.append(f"  in {some} a message has an earlier time than one before it")

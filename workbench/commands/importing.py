@@ -144,6 +144,7 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
         "characters": {place: account.chars.get(place, 0) for place in PLACES},
         "not_read": {name: asdict(one) for name, one in account.lost.items()},
         "unknown_parts": {name: asdict(one) for name, one in account.unknown.items()},
+        "kept_from_models": {name: asdict(one) for name, one in account.hidden.items()},
         "out_of_order": account.out_of_order,
         "warning": account.warns,
     }

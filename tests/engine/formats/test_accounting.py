@@ -155,3 +155,19 @@ def test_times_that_fall_are_counted() -> None:
         == 1
     )
     assert account_of(messages("noon", "morning")).out_of_order == 0
+
+
+def test_what_is_kept_from_models_is_counted_by_rule() -> None:
+    """The account tells by rule, and for a field by its name, what the leak guard hid, with an example."""
+    record = {
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": "Action: submit"},
+        ],
+        "reward": 1,
+    }
+    account = one(json.dumps(record).encode()).account
+    assert {name: (seen.times, seen.example) for name, seen in account.hidden.items()} == {
+        "finish-marker": (1, "Action: submit"),
+        "truth-field reward": (1, "reward = 1"),
+    }
