@@ -18,6 +18,7 @@ from engine.formats.reader import Draft
 
 _RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
 _FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
+_DETAILS = "<environment_details>"
 _LOOKED_AT = 6
 
 
@@ -53,10 +54,17 @@ def _with_role(item: Any) -> ChatMessage:
     if not isinstance(item, dict) or item.get("role") != "user":
         return item  # type: ignore[no-any-return]
     texts = _texts(item.get("content"))
+    if _has_result(item.get("content")) and all(text.startswith(_DETAILS) for text in texts):
+        return {**item, "role": "tool"}
     result = _RESULT.match(texts[0]) if texts else None
     if result is None or any(map(_FEEDBACK.search, texts)):
         return item
     return {**item, "role": "tool", "name": result[1]}
+
+
+def _has_result(content: Any) -> bool:
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
 
 
 def _texts(content: Any) -> list[str]:

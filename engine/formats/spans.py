@@ -71,18 +71,11 @@ class _History:
     """Calls of a model of which each continues the one before."""
 
     depth: int
-    messages: list[ChatMessage] = field(default_factory=list)
+    said: _Keyed
     answers: int = 0
     facts: dict[int, dict[str, Any]] = field(default_factory=dict)
     spans: list[int] = field(default_factory=list)
     traces: set[str] = field(default_factory=set)
-
-    def replace(self, messages: list[ChatMessage]) -> None:
-        """Takes messages in place of its own, which say the same under other instructions."""
-        before = len(self.messages) - len(_spoken(self.messages))
-        after = len(messages) - len(_spoken(messages))
-        self.facts = {at + after - before: facts for at, facts in self.facts.items()}
-        self.messages = list(messages)
 
 
 def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -154,7 +147,7 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> Draft:
     found, facts = [], {}
     if histories:
         main = _main(histories)
-        found, facts = main.messages, main.facts
+        found, facts = main.said.messages, main.facts
     else:
         found = _of_texts(spans)
     if not found:
@@ -208,60 +201,91 @@ def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
         answered = messages_answered(span.answered)
         if not answered and (text := text_answered(span.answered)):
             answered = [{"role": "assistant", "content": text}]
-        elif len(answered) > len(given) and _continues([_key(one) for one in given], answered):
-            answered = answered[len(given) :]  # an agent's state has what it was given too
-        history = _history_for(histories, span, given)
+        asked = _Keyed(given)
+        said = _Keyed(answered)
+        if len(answered) > len(given) and _continues(asked.keys, said.keys):
+            said = said.since(len(given))  # an agent's state has what it was given too
+        history = _history_for(histories, span, asked)
         if history is None:
-            history = _History(_depth(span, parents), list(given))
+            history = _History(_depth(span, parents), asked)
             histories.append(history)
-        history.facts[len(history.messages)] = span.facts
-        history.messages += answered
-        history.answers = len(answered)
+        history.facts[len(history.said)] = span.facts
+        history.said = history.said.followed(said)
+        history.answers = len(said)
         history.spans.append(position)
         history.traces.add(span.trace)
     return histories
 
 
-def _history_for(
-    histories: list[_History], span: Span, given: list[ChatMessage]
-) -> _History | None:
+def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _History | None:
     """The history that a call continues, brought to what the call was given; None if it begins one."""
+    spoken = given.spoken()
     for history in reversed(histories):
-        for known in (len(history.messages), len(history.messages) - history.answers):
-            keys = [_key(one) for one in history.messages[:known]]
+        for known in (len(history.said), len(history.said) - history.answers):
+            keys = history.said.keys[:known]
             for start in range(max(1, len(keys) - 1)):
-                body = given if start == 0 else _spoken(given)
-                again = known < len(history.messages) and len(body) == len(keys) - start
+                body = given if start == 0 else spoken
+                again = known < len(history.said) and len(body) == len(keys) - start
                 if again and span.trace not in history.traces:
                     continue  # the same question, asked another time
-                if _continues(keys[start:], body):
-                    history.messages[start:] = body
+                if _continues(keys[start:], body.keys):
+                    history.said = history.said.until(start).followed(body)
                     return history
-        if _continues([_key(one) for one in _spoken(history.messages)], _spoken(given)):
-            history.replace(given)  # with other instructions
+        before = history.said.spoken()
+        if before.keys and _continues(before.keys, spoken.keys):  # with other instructions
+            moved = len(given) - len(spoken) - len(history.said) + len(before)
+            history.facts = {at + moved: facts for at, facts in history.facts.items()}
+            history.said = given
             return history
-    system = _system(given)
     for history in reversed(histories):
-        if span.trace not in history.traces and _system(history.messages) == system:
-            history.messages += _spoken(given)
+        if span.trace not in history.traces and history.said.system() == given.system():
+            history.said = history.said.followed(spoken)
             return history
     return None
 
 
 _BEFORE = ("system", "developer")
+_Key = tuple[str, str]
 
 
-def _spoken(messages: list[ChatMessage]) -> list[ChatMessage]:
-    return [one for one in messages if one.get("role") not in _BEFORE]
+class _Keyed:
+    """Messages with what they are compared by."""
+
+    def __init__(self, messages: list[ChatMessage], keys: list[_Key] | None = None) -> None:
+        self.messages = messages
+        self.keys = [_key(message) for message in messages] if keys is None else keys
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def until(self, end: int) -> _Keyed:
+        """Those before a position."""
+        return _Keyed(self.messages[:end], self.keys[:end])
+
+    def since(self, start: int) -> _Keyed:
+        """Those from a position on."""
+        return _Keyed(self.messages[start:], self.keys[start:])
+
+    def followed(self, others: _Keyed) -> _Keyed:
+        """These and others after them."""
+        return _Keyed([*self.messages, *others.messages], [*self.keys, *others.keys])
+
+    def spoken(self) -> _Keyed:
+        """Those that are no instructions."""
+        pairs = zip(self.messages, self.keys, strict=True)
+        kept = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
+        return _Keyed([message for message, _ in kept], [key for _, key in kept])
+
+    def system(self) -> str:
+        """The first instructions; "" without any."""
+        return next((key[1] for key in self.keys if key[0] in _BEFORE), "")
 
 
-def _continues(keys: list[tuple[str, str]], given: list[ChatMessage]) -> bool:
-    return len(given) >= len(keys) and all(
-        key == _key(one) for key, one in zip(keys, given, strict=False)
-    )
+def _continues(keys: list[_Key], given: list[_Key]) -> bool:
+    return given[: len(keys)] == keys
 
 
-def _key(message: ChatMessage) -> tuple[str, str]:
+def _key(message: ChatMessage) -> _Key:
     """A message as it is compared: role, and text and calls in one form."""
     try:
         (read, *_) = messages_of({**message}, 1)
@@ -269,10 +293,6 @@ def _key(message: ChatMessage) -> tuple[str, str]:
         return str(message.get("role")), as_json(message)
     calls = ",".join(call.name for call in read.tool_calls)
     return read.role, f"{read.content.strip()}\n{calls}"
-
-
-def _system(messages: list[ChatMessage]) -> str:
-    return next((_key(one)[1] for one in messages if one.get("role") in _BEFORE), "")
 
 
 def _depth(span: Span, parents: dict[str, str]) -> int:
@@ -286,7 +306,7 @@ def _depth(span: Span, parents: dict[str, str]) -> int:
 def _main(histories: list[_History]) -> _History:
     """The history of the conversation itself: that which lies least deep, then the longest, then the last."""
     several = [one for one in histories if len(one.spans) > 1]
-    return min(reversed(several or histories), key=lambda one: (one.depth, -len(one.messages)))
+    return min(reversed(several or histories), key=lambda one: (one.depth, -len(one.said)))
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:

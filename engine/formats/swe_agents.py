@@ -20,6 +20,8 @@ _JUDGED = (
 )
 _IDS = ("traj_id", "trajectory_id", "instance_id", "id")
 _OBSERVATIONS = ("<returncode>", "OBSERVATION:", "Observation:", "<output>", "EXECUTION RESULT")
+_EXECUTED = ("EXECUTION RESULT of [", "OBSERVATION:\n")
+_LOOKED_AT = 8
 _REPEATS = frozenset(("trajectory", "replay_config"))
 
 
@@ -33,6 +35,8 @@ def recognise_trajectory(record: Any) -> str | None:
         return "the records have `trajectory` with action and observation"
     if isinstance(first, dict) and "role" in first and first.keys() & {"text", "system_prompt"}:
         return "the records have `trajectory` with role and text"
+    if looks_like_message(first) and "instance_id" in record:
+        return "the records have `instance_id` and `trajectory` with role and content"
     return None
 
 
@@ -45,7 +49,15 @@ def recognise_instance(record: Any) -> str | None:
         return None
     if "instance_id" in record and record.keys() & {*_JUDGED, "traj_id", "run_id"}:
         return "the records have `messages`, `instance_id` and an outcome"
+    if any(_is_executed(item) for item in listed[:_LOOKED_AT]):
+        return "the records have `messages` with the results of commands, as of SWE-Gym"
     return None
+
+
+def _is_executed(item: Any) -> bool:
+    return (
+        isinstance(item, dict) and item.get("role") == "user" and _text(item).startswith(_EXECUTED)
+    )
 
 
 def recognise_mini(record: Any) -> str | None:
@@ -102,8 +114,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
 def _truth(record: dict[str, Any]) -> dict[str, Any]:
     truth = {key: record[key] for key in _JUDGED if record.get(key) is not None}
     solved = record.get("resolved", record.get("target"))
-    if isinstance(solved, bool):
-        truth["success"] = solved
+    if isinstance(solved, int) and solved in (0, 1):
+        truth["success"] = bool(solved)
     return truth
 
 
@@ -113,6 +125,9 @@ def _of_steps(steps: list[Any]) -> list[Any]:
     for step in steps:
         if not isinstance(step, dict):
             raise BadRecord("a step of the trajectory is no object")
+        if "content" in step and "role" in step:
+            found.append(step)
+            continue
         if "role" in step:
             text = next(
                 (step[key] for key in ("text", "system_prompt", "content") if step.get(key)), ""

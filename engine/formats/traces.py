@@ -6,6 +6,7 @@ What is the same for all of them, making conversations of spans, is in `engine.f
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 from engine.formats.json_values import as_json
@@ -84,13 +85,27 @@ def _langsmith(run: Any) -> Span | None:
 def _langsmith_runs(record: Any) -> tuple[list[Any], list[Any]]:
     """Runs as the API takes them, created and then updated, or as they are stored."""
     if not isinstance(record, dict) or not isinstance(record.get("post"), list):
-        return [record], []
+        return list(_with_children(record, None)), []
     runs: dict[str, dict[str, Any]] = {}
     for run in [*record["post"], *(record.get("patch") or [])]:
         if isinstance(run, dict):
             known = runs.setdefault(_text(run.get("id")), {})
             known.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
     return list(runs.values()), []
+
+
+def _with_children(run: Any, trace: Any) -> Iterator[Any]:
+    """A run and those within it, as the tree of a trace is exported; each is told its trace."""
+    children = run.get("child_runs") if isinstance(run, dict) else None
+    if not isinstance(run, dict) or not isinstance(children, list) or not (children or trace):
+        yield run
+        return
+    trace = run.get("trace_id") or trace or run.get("id")
+    yield {**{key: run[key] for key in run if key != "child_runs"}, "trace_id": trace}
+    for child in _objects(children):
+        yield from _with_children(
+            {"parent_run_id": run.get("id"), "child_runs": [], **child}, trace
+        )
 
 
 # Langfuse
@@ -264,7 +279,7 @@ def _otel(record: Any) -> Span | None:
         *("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
         *(f"traceloop.association.properties.{one}" for one in _SESSION_KEYS),
     )
-    metadata = _object(attributes.get("metadata"))
+    metadata = _object(attributes.get("metadata") or nested.get("metadata"))
     session = session or _first(_object(nested.get("session")), "id")
     return Span(
         _text(trace or context.get("trace_id") or session or key or _fingerprint(record)),
@@ -284,6 +299,7 @@ def _otel(record: Any) -> Span | None:
 
 def _otel_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
     kind = _text(_first(attributes, "openinference.span.kind", "traceloop.span.kind", "span_kind"))
+    kind = kind or _text(_object(_object(nested.get("openinference")).get("span")).get("kind"))
     kind = (kind or _text(record.get("span_kind"))).upper()
     operation = _text(_object(_object(nested.get("gen_ai")).get("operation")).get("name"))
     if kind in ("LLM", "TOOL"):
