@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,6 +123,19 @@ VALID: dict[str, Any] = {
 FORMAT = st.sampled_from(sorted(VALID))
 
 
+def golden_input(path: Path) -> Any:
+    """The first record of a golden file that is JSON Lines, else all of it."""
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text.splitlines()[0] if path.suffix == ".jsonl" else text)
+
+
+GOLDEN_INPUTS = {
+    path.name.split(".")[0]: golden_input(path)
+    for path in sorted((Path(__file__).parent / "golden").glob("*.input.json*"))
+}
+"""An input of each format by its name, as the golden files have it."""
+
+
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Paths to everything within a JSON value."""
     entries = (
@@ -137,10 +151,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @st.composite
-def mutated(draw: st.DrawFn) -> tuple[str, Any]:
+def mutated(draw: st.DrawFn, valid: dict[str, Any]) -> tuple[str, Any]:
     """A valid record of some format in which one to three values were replaced or taken away."""
-    format = draw(FORMAT)
-    value = copy.deepcopy(VALID[format])
+    format = draw(st.sampled_from(sorted(valid)))
+    value = copy.deepcopy(valid[format])
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(sorted(places(value), key=str) or [()]))
         if not path:
@@ -201,7 +215,7 @@ def test_wrong_types_in_lines(values: list[Any], format: str) -> None:
         check(record)
 
 
-@given(mutated())
+@given(mutated(VALID))
 def test_mutated_records(case: tuple[str, Any]) -> None:
     """A valid record with parts replaced or missing is read or rejected, as a line and as a list element."""
     format, value = case
@@ -213,7 +227,15 @@ def test_mutated_records(case: tuple[str, Any]) -> None:
             check(record)
 
 
-@given(mutated(), st.data())
+@given(mutated(GOLDEN_INPUTS))
+def test_mutated_golden_files(case: tuple[str, Any]) -> None:
+    """What each format has in its golden file, with parts replaced or missing, is read or rejected."""
+    format, value = case
+    for record in read(json.dumps(value).encode(), format):
+        check(record)
+
+
+@given(mutated(VALID), st.data())
 def test_damaged_records_do_not_hide_the_next(case: tuple[str, Any], data: st.DataObject) -> None:
     """A line in which one byte was changed costs at most that line."""
     format, value = case
