@@ -21,7 +21,8 @@ from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs import ErrorDialog
 from screens.triage.screen import TriageScreen
 from tests.screens.driving import Size, opened, press, settle, text
-from tests.screens.project import SCORED, Sample, ScreenProject, conversation, project_of
+from tests.screens.project import ScreenProject, project_of
+from tests.screens.samples import SCORED, Sample, conversation
 from tests.terminal.payloads import PAYLOADS
 
 CONTROL = re.compile(

@@ -19,7 +19,9 @@ from screens.shell.import_dialog import ImportDialog
 from screens.widgets.row_table import MARK, RowTable
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.project import conversation, project, project_of, raising
+from tests.screens.project import project, project_of
+from tests.screens.samples import conversation
+from tests.screens.stand_ins import raising
 
 
 def names_in(path: str) -> list[str]:

@@ -11,7 +11,8 @@ from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.conversations.listing import filtered, paste, strip, table
 from tests.screens.driving import lines, opened, press, text, until
-from tests.screens.project import project, raising
+from tests.screens.project import project
+from tests.screens.stand_ins import raising
 
 
 class TestSearch:

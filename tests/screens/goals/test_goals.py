@@ -27,7 +27,8 @@ from tests.screens.goals.goal_project import (
     group_id,
     kinds,
 )
-from tests.screens.project import project, raising
+from tests.screens.project import project
+from tests.screens.stand_ins import raising
 
 
 def listed(pilot: Pilot[None]) -> list[str]:

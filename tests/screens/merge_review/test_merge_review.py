@@ -24,7 +24,8 @@ from screens.widgets.groups.evidence import proposed_label
 from screens.widgets.groups.members import distinct
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import LABELS, MEMBERS, clustered, group_id, kinds
-from tests.screens.project import ScreenProject, project, raising
+from tests.screens.project import ScreenProject, project
+from tests.screens.stand_ins import raising
 
 FIRST = ("Exchange a damaged lamp", "Return a damaged lamp")
 """The labels of the first proposal."""

@@ -38,7 +38,9 @@ from screens.widgets.choices import Choices
 from tests.engine.store.support import fill
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered
-from tests.screens.project import ScreenProject, conversation, project, project_of, raising, samples
+from tests.screens.project import ScreenProject, project, project_of
+from tests.screens.samples import conversation, samples
+from tests.screens.stand_ins import raising
 
 
 def found(support: ScreenProject) -> Overview:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from engine.records.imports import Leak
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from tests.screens.driving import lines, opened, press, text
-from tests.screens.project import SCORED, conversation, project, project_of, samples
+from tests.screens.project import project, project_of
+from tests.screens.samples import SCORED, conversation, samples
 
 
 class TestProvenance:

@@ -14,7 +14,8 @@ from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.run_dialog import RunDialog
 from tests.screens.driving import lines, opened, press, settle, text
-from tests.screens.project import HeldConversations, project, raising
+from tests.screens.project import project
+from tests.screens.stand_ins import HeldConversations, raising
 
 PROGRESS = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
 

@@ -12,7 +12,8 @@ from screens.triage.calibration_formatting import format_estimate, format_thresh
 from screens.triage.reliability import axis_line, plot_cells
 from tests.engine.store.support import give_states
 from tests.screens.driving import Size, lines, opened, press, text, until
-from tests.screens.project import ScreenProject, conversation, project_of
+from tests.screens.project import ScreenProject, project_of
+from tests.screens.samples import conversation
 
 
 def judged(verdicts: int, count: int = 120) -> ScreenProject:

@@ -14,7 +14,9 @@ from screens.shell.dialogs import ErrorDialog
 from screens.triage.queue import TriageQueue
 from screens.widgets.pace import Pace
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.project import ScreenProject, conversation, project, project_of, raising
+from tests.screens.project import ScreenProject, project, project_of
+from tests.screens.samples import conversation
+from tests.screens.stand_ins import raising
 
 
 class TestVerdicts:

@@ -1,0 +1,103 @@
+"""What stands in for a service in tests of screens where no model is, or where an error or a delay is needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import NoReturn, cast
+
+from engine.errors import WorkbenchError
+from engine.events import JobProgress
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
+from engine.records.conversations import ConversationRow
+from engine.records.runs import Estimate, RunRow
+from engine.records.scores import Mode
+from engine.services.jobs import JobService
+from engine.services.scoring.runs import ScoringRuns
+from engine.store.conversations import ConversationStore
+from engine.store.project import Project
+
+
+class RecordedJobs(JobService):
+    """Starts nothing, since no model is here; remembers what was to be started.
+
+    Attributes:
+        running: What runs or waits.
+        left: Runs that were interrupted.
+        started: A mode for scoring, paths for an import, names of stages for goals.
+        cancelled: Ids of jobs.
+    """
+
+    def __init__(self, file: Project) -> None:
+        self.runner = JobRunner(file, lambda event: None, tables_by_stage={})
+        super().__init__(file, self.runner, cast(ScoringRuns, None))
+        self.running: list[JobProgress] = []
+        self.left: list[RunRow] = []
+        self.started: list[object] = []
+        self.cancelled: list[int] = []
+
+    def estimate_scoring(self, mode: Mode) -> Estimate:
+        if mode == "tuned":
+            raise WorkbenchError("There is no adapter.", "Train one, or name one with --adapter.")
+        return Estimate(812, 1_240_000, 3_450.0, 359.4, "SmolLM2-135M-Instruct (BF16)")
+
+    def start_scoring(self, mode: Mode) -> int:
+        self.started.append(mode)
+        return len(self.started)
+
+    def start_import(
+        self, paths: Sequence[str], format: str | None = None, all_branches: bool = False
+    ) -> int:
+        asked = [format] if format else []
+        self.started.append([*paths, *asked])
+        return len(self.started)
+
+    def begin(self, stages: Sequence[Stage]) -> int:
+        self.started.append([stage.name for stage in stages])
+        return len(self.started)
+
+    def cancel(self, job_id: int) -> None:
+        self.cancelled.append(job_id)
+
+    def active(self) -> list[JobProgress]:
+        return self.running
+
+    def interrupted(self) -> list[RunRow]:
+        return self.left
+
+
+class RecordedRunner(JobRunner):
+    """Passes what is started on to the recorded jobs."""
+
+    def __init__(self, file: Project, jobs: RecordedJobs) -> None:
+        super().__init__(file, lambda event: None)
+        self._recorded = jobs
+
+    def start(self, stages: Sequence[Stage]) -> int:
+        return self._recorded.begin(stages)
+
+    def active(self) -> list[JobProgress]:
+        return self._recorded.active()
+
+
+class HeldConversations(ConversationStore):
+    """Gives no rows while `hold` is cleared."""
+
+    def __init__(self, file: Project) -> None:
+        super().__init__(file)
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
+        self.hold.wait()
+        return super().rows(ids)
+
+
+def raising(error: Exception) -> Callable[..., NoReturn]:
+    """A function that fails, in place of a method of a service."""
+
+    def fail(*args: object, **named: object) -> NoReturn:
+        raise error
+
+    return fail
