@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import sqlite3
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -335,7 +336,7 @@ def test_tables_give_the_rows_that_were_written(
 def test_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the library for Parquet the error says how to install it."""
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "t.parquet")
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(FormatError, match="pyarrow") as missing:
         open_inputs([tmp_path / "t.parquet"])
     assert "[formats]" in missing.value.hint
@@ -369,3 +370,17 @@ def test_no_step_of_decompressing_gives_much(name: str) -> None:
     assert sum(sizes) == 100 << 20
     assert max(sizes) <= 16 << 20
     assert source.error is None
+
+
+def test_missing_library_for_zstd_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library for zstd a named file is an error that says how to install it, and in a folder the other
+    files are read.
+    """
+    (tmp_path / "a.jsonl.zst").write_bytes(CONTAINERS["zstd"](LINES))
+    (tmp_path / "b.jsonl").write_bytes(LINES)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(FormatError, match="zstandard") as missing:
+        open_inputs([tmp_path / "a.jsonl.zst"])
+    assert "[formats]" in missing.value.hint
+    assert texts(tmp_path) == EXPECTED
+    assert "needs the library zstandard" in reasons(tmp_path)[0]
