@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, kind_of
+from engine.formats.message_forms import is_response_item, messages_given
 from engine.formats.normalise import (
     created_at,
     looks_like_message,
@@ -165,12 +166,41 @@ def _recognise_messages(record: Any) -> str | None:
 
 
 def _read_messages(record: Any, fallback_id: str, _: Any) -> Draft:
+    if isinstance(record, list) and any(map(is_response_item, record)):
+        record = messages_given(record)
     return Draft(Conversation(fallback_id, read_messages(record)))
 
 
 CHAT_LOGS: tuple[Reader, ...] = (
-    Reader("uniform", _recognise_uniform, _read_uniform, conditions=3),
-    Reader("openai", _recognise_openai, _read_openai, conditions=1),
-    Reader("sharegpt", _recognise_sharegpt, _read_sharegpt, conditions=1),
-    Reader("messages", _recognise_messages, _read_messages),
+    Reader(
+        "uniform",
+        _recognise_uniform,
+        _read_uniform,
+        conditions=3,
+        title="what `workbench export PROJECT conversations` writes",
+    ),
+    Reader(
+        "openai",
+        _recognise_openai,
+        _read_openai,
+        conditions=1,
+        title="`messages`, or a logged call with them, of OpenAI, Anthropic, Bedrock, Ollama, LiteLLM, Mistral, "
+        "the Vercel AI SDK and others",
+        sample="doc/litellm_log.jsonl",
+    ),
+    Reader(
+        "sharegpt",
+        _recognise_sharegpt,
+        _read_sharegpt,
+        conditions=1,
+        title="`conversations` with from and value, or role and content, as of ShareGPT",
+        sample="sharegpt_fastchat.json",
+    ),
+    Reader(
+        "messages",
+        _recognise_messages,
+        _read_messages,
+        title="bare lists of messages of any chat API",
+        sample="doc/autogen_history.json",
+    ),
 )

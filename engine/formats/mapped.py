@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -117,6 +119,7 @@ class _Reading:
             self._read_items(items)
         if not self._messages:
             raise BadRecord("no messages")
+        messages = tuple(_with_thoughts(self._messages))
         words = [as_word(path.first(self._record, None, self._outer)) for path in mapping.id]
         if len(mapping.split) > 1:
             truth["side"] = side = fallback_id.rpartition("/")[2]
@@ -131,7 +134,7 @@ class _Reading:
         if self._events:
             fields = {**fields, "events": self._events}
         return Draft(
-            Conversation(external_id, tuple(self._messages), meta, created_at=began),
+            Conversation(external_id, messages, meta, created_at=began),
             {**fields, **self._shared(), **truth},
             frozenset(truth),
             left_out=frozenset(self._left_out),
@@ -319,6 +322,26 @@ class _Reading:
             return chosen, None
         self._speakers[word] = chosen
         return chosen, word
+
+
+def _with_thoughts(messages: list[Message]) -> Iterator[Message]:
+    """Yields the messages; one that has nothing but reasoning is put before that of the assistant's next message."""
+    thoughts: list[Message] = []
+    for message in messages:
+        if message.role != "assistant":
+            yield from thoughts
+            thoughts = []
+        elif message.reasoning and not message.content and not message.tool_calls:
+            thoughts.append(message)
+            continue
+        elif thoughts:
+            reasoning = [one.reasoning for one in (*thoughts, message) if one.reasoning]
+            facts = json.loads(message.facts or "{}")
+            facts["thoughts"] = [json.loads(one.facts) for one in thoughts if one.facts]
+            message = replace(message, reasoning="\n".join(reasoning), facts=as_json(facts))
+            thoughts = []
+        yield message
+    yield from thoughts
 
 
 def _plain_time(item: Any) -> Any:

@@ -280,8 +280,12 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
 
 
 def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
+    """Adds what is said of an item to its message; what another item of the message has as well goes to `items`."""
+    other = {key: value for key, value in facts.items() if message.get(key, value) != value}
     for key, value in facts.items():
         message.setdefault(key, value)
+    if other:
+        message.setdefault("items", []).append(other)
 
 
 _ITEM_KEYS = frozenset(

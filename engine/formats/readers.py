@@ -24,6 +24,7 @@ from engine.formats import (
 from engine.formats.chat_logs import CHAT_LOGS
 from engine.formats.mapped import reader_of
 from engine.formats.mapping import load_mapping
+from engine.formats.model_calls import MODEL_CALLS
 from engine.formats.reader import Reader
 from engine.formats.rows import ROWS
 from engine.formats.traces import TRACES
@@ -34,9 +35,29 @@ PLUGINS = "conversation_workbench.formats"
 _MAPPINGS = Path(__file__).parent / "mappings"
 
 _CODED: tuple[Reader, ...] = (
-    Reader("sharded_logs", sharded_logs.recognise, sharded_logs.read, conditions=2),
-    Reader("recllmsim", recllmsim.recognise, recllmsim.read, conditions=2),
-    Reader("sgd", sgd.recognise, sgd.read, frozenset(("actions", "slots", "state")), conditions=2),
+    Reader(
+        "sharded_logs",
+        sharded_logs.recognise,
+        sharded_logs.read,
+        conditions=2,
+        title='logs of "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025)',
+    ),
+    Reader(
+        "recllmsim",
+        recllmsim.recognise,
+        recllmsim.read,
+        conditions=2,
+        title="the three studies of RecLLMSim",
+    ),
+    Reader(
+        "sgd",
+        sgd.recognise,
+        sgd.read,
+        frozenset(("actions", "slots", "state")),
+        conditions=2,
+        title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
+        sample="sgd.json",
+    ),
     *ROWS,
     Reader(
         "claude_code",
@@ -115,6 +136,7 @@ _CODED: tuple[Reader, ...] = (
         sample="openclaw_telemetry.jsonl",
     ),
     *TRACES,
+    *MODEL_CALLS,
     *CHAT_LOGS,
 )
 
