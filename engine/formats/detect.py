@@ -45,6 +45,10 @@ _NO_CONVERSATIONS: tuple[tuple[tuple[Condition, ...], str], ...] = tuple(
             "its records are sharded tasks, which hold instructions and no conversations;"
             " `workbench simulate sharded` plays them",
         ),
+        (
+            ("grouping_size", "form", "model"),
+            "it has the settings of filling a form, whose conversation is in transcript.json",
+        ),
         (("{}.type", "{}.required"), "it is a form, whose conversation is in transcript.json"),
         (
             ('"last action"', "chunks"),
