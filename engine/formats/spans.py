@@ -221,6 +221,12 @@ def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _Histo
     """The history that a call continues, brought to what the call was given; None if it begins one."""
     spoken = given.spoken()
     for history in reversed(histories):
+        before = history.said.spoken()
+        if before.keys and _continues(before.keys, spoken.keys):  # also with other instructions
+            moved = len(given) - len(spoken) - len(history.said) + len(before)
+            history.facts = {at + moved: facts for at, facts in history.facts.items()}
+            history.said = given
+            return history
         for known in (len(history.said), len(history.said) - history.answers):
             keys = history.said.keys[:known]
             for start in range(max(1, len(keys) - 1)):
@@ -231,12 +237,6 @@ def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _Histo
                 if _continues(keys[start:], body.keys):
                     history.said = history.said.until(start).followed(body)
                     return history
-        before = history.said.spoken()
-        if before.keys and _continues(before.keys, spoken.keys):  # with other instructions
-            moved = len(given) - len(spoken) - len(history.said) + len(before)
-            history.facts = {at + moved: facts for at, facts in history.facts.items()}
-            history.said = given
-            return history
     for history in reversed(histories):
         if span.trace not in history.traces and history.said.system() == given.system():
             history.said = history.said.followed(spoken)
