@@ -9,9 +9,11 @@ from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.message_forms import is_response_item, messages_given
 from engine.formats.normalise import (
+    as_time,
     created_at,
     looks_like_message,
     looks_like_messages,
+    messages_of,
     read_messages,
     record_id,
 )
@@ -25,26 +27,49 @@ def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
 def _recognise_uniform(record: Any) -> str | None:
     if not isinstance(record, dict) or not looks_like_messages(record.get("messages")):
         return None
-    if isinstance(record.get("truth"), dict):
+    if isinstance(record.get("truth"), dict) or _is_complete(record):
         return "the records have `messages` with role and content, and `truth`"
     if isinstance(record.get("dataset"), str) and isinstance(record.get("id"), str):
         return "the records have `id`, `dataset` and `messages` with role and content"
     return None
 
 
+def _is_complete(record: Mapping[str, Any]) -> bool:
+    """Whether a uniform record has all that a conversation has, as exports of this program do."""
+    return isinstance(record.get("meta"), dict) and isinstance(record.get("dataset"), str)
+
+
 def _read_uniform(record: Any, fallback_id: str, _: Any) -> Draft:
     record = as_object(record)
+    complete = _is_complete(record)
     truth = record.get("truth")
     if truth is not None and not isinstance(truth, dict):
         raise BadRecord(f"`truth` is {kind_of(truth)}, not an object")
     conversation = Conversation(
         record_id(record, ("id",), fallback_id),
-        read_messages(record.get("messages"), rendered_calls=True),
-        {},
+        _with_facts(record.get("messages"))
+        if complete
+        else read_messages(record.get("messages"), rendered_calls=True),
+        dict(record["meta"]) if complete else {},
         truth,
-        created_at(record),
+        as_time(record.get("created_at")) if complete else created_at(record),
     )
+    if complete:
+        known = ("id", "dataset", "messages", "meta", "truth", "created_at")
+        return Draft(conversation, _rest(record, *known))
     return Draft(conversation, _rest(record, "id", "messages", "truth"))
+
+
+def _with_facts(items: Any) -> tuple[Message, ...]:
+    """The messages of a complete record, in the order of the record, with what else is known of each under `facts`."""
+    if not isinstance(items, list) or not items:
+        raise BadRecord("no messages")
+    messages: list[Message] = []
+    for number, item in enumerate(items, 1):
+        facts = item.get("facts") if isinstance(item, dict) else None
+        message = _rest(item, "facts") if isinstance(facts, dict) else item
+        messages += messages_of(message, number, facts=facts if isinstance(facts, dict) else None)
+    return tuple(messages)
 
 
 _OPENAI_IDS = ("id", "conversation_id", "custom_id")

@@ -142,7 +142,7 @@ def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
 
 
 def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]:
-    """One conversation in the uniform form, as it can be imported again."""
+    """One conversation in the uniform form: all that was imported, so that importing it gives the same conversation."""
     messages = []
     for message in conversation.messages:
         line: dict[str, Any] = {"role": message.role, "content": message.content}
@@ -158,12 +158,13 @@ def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]
         if message.reasoning:
             line["reasoning"] = message.reasoning
         if message.facts:
-            line |= json.loads(message.facts)
+            line["facts"] = json.loads(message.facts)
         messages.append(line)
     return {
         "id": conversation.external_id,
         "dataset": Path(source).name,
         "messages": messages,
+        "meta": conversation.meta,
         "truth": conversation.truth,
         "created_at": conversation.created_at,
     }

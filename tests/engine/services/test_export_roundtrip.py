@@ -1,0 +1,81 @@
+"""What is exported in the uniform form is imported again as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.conversation import Conversation, Message, ToolCall
+from engine.formats import Parsed, open_inputs
+from engine.formats.json_values import as_json
+from engine.formats.leaks import guard
+from engine.services.exports import conversation_line
+from tests.engine.formats.test_golden import INPUTS
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+NAMES = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1000, 1000) | TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=4,
+)
+TABLES = st.dictionaries(
+    st.sampled_from(["score", "messages", "meta", "dataset", "when", "x"]), VALUES, max_size=3
+)
+CALLS = st.builds(ToolCall, NAMES, TEXTS, st.none() | NAMES)
+MESSAGES = st.builds(
+    Message,
+    st.sampled_from(["system", "developer", "user", "assistant", "tool"]),
+    TEXTS,
+    st.none() | NAMES,
+    st.lists(CALLS, max_size=2).map(tuple),
+    st.none() | NAMES,
+    reasoning=st.none() | TEXTS.filter(bool),
+    facts=st.none() | st.dictionaries(
+        st.sampled_from(["role", "content", "timestamp", "name", "facts", "reasoning"]), VALUES, min_size=1, max_size=3
+    ).map(as_json),
+)  # fmt: skip
+CONVERSATIONS = st.builds(
+    Conversation,
+    NAMES,
+    st.lists(MESSAGES, min_size=1, max_size=4).map(tuple),
+    TABLES,
+    st.none() | TABLES,
+    st.none() | st.just("2025-01-01T10:00:00Z"),
+).map(lambda conversation: guard(conversation)[0])
+
+
+def again(conversation: Conversation, folder: Path) -> Conversation:
+    """The conversation, exported and imported."""
+    file = folder / "export.jsonl"
+    file.write_text(
+        json.dumps(conversation_line(conversation, "logs/a.jsonl")) + "\n", encoding="utf-8"
+    )
+    (found,) = open_inputs([file])
+    assert found.detection.format == "uniform"
+    (record,) = found.records()
+    assert isinstance(record, Parsed), record
+    return record.conversation
+
+
+@settings(max_examples=200, deadline=None)
+@given(CONVERSATIONS)
+def test_any_conversation(
+    tmp_path_factory: pytest.TempPathFactory, conversation: Conversation
+) -> None:
+    """Messages, calls, reasoning, facts, metadata, truth, time, id, and what models may not see come back the same."""
+    assert again(conversation, tmp_path_factory.mktemp("export")) == conversation
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
+def test_golden_files(path: Path, tmp_path: Path) -> None:
+    """The conversations of every format come back the same."""
+    (found,) = open_inputs([path], format=path.name.split(".")[0])
+    read: list[Any] = [one.conversation for one in found.records() if isinstance(one, Parsed)]
+    for conversation in read:
+        assert again(conversation, tmp_path) == conversation
