@@ -17,7 +17,7 @@ from engine.formats.leaks import guard
 from engine.services.exports import conversation_line
 from tests.engine.formats.test_golden import INPUTS
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 NAMES = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-1000, 1000) | TEXTS,
