@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from engine.errors import ProjectError
 from engine.records.scores import ScoredId, State
 from engine.records.taught import Proposed
 from engine.records.triage import JudgedId
+from engine.services.conversation_forms import ConversationForm, in_form
 from engine.services.goals import exports as goal_exports
 from engine.services.line_files import write_file
 from engine.services.simulation.exports import transcript_lines
@@ -80,6 +82,17 @@ def export_lines(
     else:
         for _, source, conversation in conversations.export_conversations(conn, wanted):
             yield conversation_line(conversation, source)
+
+
+def form_lines(
+    conn: sqlite3.Connection,
+    form: ConversationForm,
+    wanted: Sequence[int] | None,
+    left_behind: Counter[str],
+) -> Generator[dict[str, Any], None, None]:
+    """The lines of an export of conversations in the form of others; see `in_form`."""
+    found = conversations.export_conversations(conn, wanted)
+    yield from in_form(form, (conversation for _, _, conversation in found), left_behind)
 
 
 def score_line(row: ScoredId) -> dict[str, Any]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.services.exports import ExportKind, export_lines
+from engine.number_format import counted
+from engine.services.conversation_forms import ConversationForm
+from engine.services.exports import ExportKind, export_lines, form_lines
 from engine.services.line_files import write_file, write_lines
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, print_json
@@ -27,6 +30,12 @@ def export_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
     )
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=get_args(ConversationForm),
+        help="conversations in this form (default: the uniform one, which holds everything)",
+    )
     add_filter(parser)
 
 
@@ -38,6 +47,9 @@ def export(arguments: argparse.Namespace) -> int:
             f"{arguments.what.capitalize()} concern all conversations, so --filter cannot be used.",
             "Export assignments with the filter instead.",
         )
+    if arguments.form and arguments.what != "conversations":
+        raise UsageError("--as is for conversations.", "Leave it out, or export conversations.")
+    left_behind: Counter[str] = Counter()
     kind = arguments.format
     if kind is None:
         kind = "csv" if (arguments.output or "").endswith(".csv") else "jsonl"
@@ -47,17 +59,34 @@ def export(arguments: argparse.Namespace) -> int:
             chosen = workspace.services().conversations.ids(ListQuery(wanted))
         with (
             workspace.project.reading() as conn,
-            closing(export_lines(conn, arguments.what, chosen)) as lines,
+            closing(
+                form_lines(conn, arguments.form, chosen, left_behind)
+                if arguments.form
+                else export_lines(conn, arguments.what, chosen)
+            ) as lines,
         ):
             if arguments.output is None:
                 write_lines(lines, sys.stdout, kind)
                 sys.stdout.flush()
+                _narrate_losses(arguments.form, left_behind)
                 return 0
             count = write_file(lines, Path(arguments.output), kind)
     if arguments.json:
         print_json(
-            {"what": arguments.what, "file": arguments.output, "format": kind, "lines": count}
+            {
+                "what": arguments.what,
+                "file": arguments.output,
+                "format": kind,
+                "lines": count,
+                **({"left_behind": left_behind} if arguments.form else {}),
+            }
         )
     else:
         narrate(f"Wrote {count:,} lines to {arguments.output}.")
+        _narrate_losses(arguments.form, left_behind)
     return 0
+
+
+def _narrate_losses(form: str | None, left_behind: Counter[str]) -> None:
+    for what, count in left_behind.most_common():
+        narrate(f"{counted(count, 'message')} with {what}, which the form {form} has no place for.")

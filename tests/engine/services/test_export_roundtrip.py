@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.conversation import Conversation, Message, ToolCall
-from engine.formats import Parsed, open_inputs
+from engine.formats import Parsed, Rejected, open_inputs
 from engine.formats.json_values import as_json
 from engine.formats.leaks import guard
+from engine.services.conversation_forms import ConversationForm, in_form
 from engine.services.exports import conversation_line
 from tests.engine.formats.test_golden import INPUTS
 
@@ -79,3 +81,32 @@ def test_golden_files(path: Path, tmp_path: Path) -> None:
     read: list[Any] = [one.conversation for one in found.records() if isinstance(one, Parsed)]
     for conversation in read:
         assert again(conversation, tmp_path) == conversation
+
+
+@pytest.mark.parametrize("form", get_args(ConversationForm))
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
+def test_forms_of_others(path: Path, form: ConversationForm, tmp_path: Path) -> None:
+    """In the form of others, what is said and called is read as the same by an import, and losses are counted."""
+    (found,) = open_inputs([path], format=path.name.split(".")[0])
+    read = [one.conversation for one in found.records() if isinstance(one, Parsed)]
+    left_behind: Counter[str] = Counter()
+    file = tmp_path / "export.jsonl"
+    lines = in_form(form, read, left_behind)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (written,) = open_inputs([file], format="sharegpt" if form == "sharegpt" else "openai")
+    records = list(written.records())
+    assert [one for one in records if isinstance(one, Rejected)] == []
+    for before, record in zip(read, records, strict=True):
+        assert isinstance(record, Parsed)
+        after = record.conversation
+        assert said(after) == said(before)
+        assert [call.name for one in after.messages for call in one.tool_calls] == [
+            call.name for one in before.messages for call in one.tool_calls
+        ]
+    facts = sum(message.facts is not None for one in read for message in one.messages)
+    assert left_behind["times and other facts"] == facts
+
+
+def said(conversation: Conversation) -> set[str]:
+    """The lines of all texts."""
+    return {line for one in conversation.messages for line in one.content.split("\n") if line}
