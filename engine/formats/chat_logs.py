@@ -56,7 +56,8 @@ def _read_uniform(record: Any, fallback_id: str, _: Any) -> Draft:
     )
     if complete:
         known = ("id", "dataset", "messages", "meta", "truth", "created_at")
-        return Draft(conversation, _rest(record, *known))
+        file = (id(record), "dataset")  # the file of its first import
+        return Draft(conversation, _rest(record, *known), left_out=frozenset((file,)))
     return Draft(conversation, _rest(record, "id", "messages", "truth"))
 
 

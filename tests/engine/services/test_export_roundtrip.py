@@ -62,6 +62,7 @@ def again(conversation: Conversation, folder: Path) -> Conversation:
     assert found.detection.format == "uniform"
     (record,) = found.records()
     assert isinstance(record, Parsed), record
+    assert record.account.chars.get("nowhere", 0) == 0
     return record.conversation
 
 
