@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.formats.framing import Outer
 from engine.formats.json_values import as_json, kind_of
-from engine.formats.message_forms import opened
-from engine.formats.normalise import RENDERED_CALLS, TIMES, comparable
-from engine.formats.parts import part_kind
+from engine.formats.messages.forms import opened
+from engine.formats.messages.normalise import RENDERED_CALLS, TIMES, comparable
+from engine.formats.messages.parts import part_kind
+from engine.formats.opening.framing import Outer
 from engine.formats.reader import Draft
 from engine.records.imports import Account, Place
 

@@ -8,16 +8,16 @@ from itertools import islice
 from typing import Any
 
 from engine.errors import FormatError
-from engine.formats import tables, text_turns
-from engine.formats.containers import Content
-from engine.formats.framing import Frame, Framing, Slices, Values, lines
 from engine.formats.json_values import kind_of
-from engine.formats.normalise import looks_like_message
+from engine.formats.messages.normalise import looks_like_message
+from engine.formats.opening import tables, text_turns
+from engine.formats.opening.containers import Content
+from engine.formats.opening.framing import Frame, Framing, Slices, Values, lines
+from engine.formats.opening.source import Source
 from engine.formats.paths import Condition, read_condition
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named, recognised
 from engine.formats.recognising import choose_reader
-from engine.formats.source import Source
 from engine.records.imports import Detection
 
 RECORDS_LOOKED_AT = 20

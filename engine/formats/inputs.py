@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import FormatError
-from engine.formats.containers import Content, cannot_open, contents, is_other
 from engine.formats.detect import Records, sample_of
-from engine.formats.framing import KEPT_OF_OVERSIZED, Frame
+from engine.formats.opening.containers import Content, cannot_open, contents, is_other
+from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
 from engine.formats.readers import reader_named
 from engine.formats.single import parse
 from engine.records.imports import Detection, Input, Parsed, Rejected

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.formats.framing import Frame
+from engine.formats.opening.framing import Frame
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.errors import FormatError
 from engine.folders import config_dir
-from engine.formats import (
+from engine.formats.coded import (
     claude_code,
     cline,
     codex,
@@ -21,13 +21,13 @@ from engine.formats import (
     sharded_logs,
     swe_agents,
 )
-from engine.formats.chat_logs import CHAT_LOGS
-from engine.formats.mapped import reader_of
-from engine.formats.mapping import load_mapping
-from engine.formats.model_calls import MODEL_CALLS
+from engine.formats.coded.chat_logs import CHAT_LOGS
+from engine.formats.coded.model_calls import MODEL_CALLS
+from engine.formats.coded.rows import ROWS
+from engine.formats.coded.traces import TRACES
+from engine.formats.mappings.mapping import load_mapping
+from engine.formats.mappings.reading import reader_of
 from engine.formats.reader import Reader
-from engine.formats.rows import ROWS
-from engine.formats.traces import TRACES
 
 PLUGINS = "conversation_workbench.formats"
 """Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""

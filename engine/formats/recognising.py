@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from engine.formats.arranging import split
-from engine.formats.framing import Frame
 from engine.formats.json_values import as_json
+from engine.formats.mappings.arranging import split
+from engine.formats.opening.framing import Frame
 from engine.formats.paths import Path, read_path
 from engine.formats.reader import Reader
 from engine.formats.readers import all_readers

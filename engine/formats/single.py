@@ -8,9 +8,9 @@ from typing import Any
 
 from engine.conversation import MOST_MESSAGES
 from engine.formats.accounting import account
-from engine.formats.framing import Frame
 from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
+from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named
 from engine.records.imports import Parsed, Rejected

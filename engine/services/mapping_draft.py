@@ -15,12 +15,12 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.errors import FormatError
 from engine.formats import open_inputs
-from engine.formats.arranging import arranged
-from engine.formats.framing import Frame
-from engine.formats.guessing import Field, Guess, fields_of, guesses, roles_of
 from engine.formats.inputs import sample_records
-from engine.formats.mapped import reader_of
-from engine.formats.mapping import DESTINATIONS, BadMapping, Mapping, read_mapping
+from engine.formats.mappings.arranging import arranged
+from engine.formats.mappings.guessing import Field, Guess, fields_of, guesses, roles_of
+from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, read_mapping
+from engine.formats.mappings.reading import reader_of
+from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath, as_word, read_path
 from engine.formats.readers import mapping_folder
 from engine.formats.single import parse

@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from engine.errors import FormatError
-from engine.formats import Parsed, Rejected, containers, open_inputs
-from engine.formats.source import Source
+from engine.formats import Parsed, Rejected, open_inputs
+from engine.formats.opening import containers
+from engine.formats.opening.source import Source
 
 ROWS = [
     {"messages": [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]},

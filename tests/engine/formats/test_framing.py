@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats import Parsed, Rejected, framing, open_inputs
+from engine.formats import Parsed, Rejected, open_inputs
+from engine.formats.opening import framing
 from tests.engine.formats.reading import opened, parsed, read
 
 

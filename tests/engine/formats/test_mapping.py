@@ -12,10 +12,10 @@ import pytest
 from engine.conversation import Conversation
 from engine.errors import FormatError
 from engine.formats import Parsed, open_inputs
-from engine.formats.arranging import arranged
-from engine.formats.framing import Frame
-from engine.formats.mapped import reader_of
-from engine.formats.mapping import BadMapping, load_mapping, read_mapping
+from engine.formats.mappings.arranging import arranged
+from engine.formats.mappings.mapping import BadMapping, load_mapping, read_mapping
+from engine.formats.mappings.reading import reader_of
+from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath
 from engine.formats.readers import built_in, mapping_folder
 from engine.formats.single import parse

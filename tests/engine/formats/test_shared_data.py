@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.formats import Parsed, open_inputs
-from engine.formats.normalise import RENDERED_CALLS
+from engine.formats.messages.normalise import RENDERED_CALLS
 from tests.shared_data import original_files, original_folder, shared_file, shared_files
 
 ORIGINALS = original_files(

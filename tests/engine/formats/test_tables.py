@@ -15,9 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from engine.formats.framing import Frame
-from engine.formats.source import Source
-from engine.formats.tables import csv_rows, delimiter_of, parquet_rows, sqlite_rows, sqlite_tables
+from engine.formats.opening.framing import Frame
+from engine.formats.opening.source import Source
+from engine.formats.opening.tables import (
+    csv_rows,
+    delimiter_of,
+    parquet_rows,
+    sqlite_rows,
+    sqlite_tables,
+)
 
 
 def rows_of(data: str | bytes) -> list[Frame]:

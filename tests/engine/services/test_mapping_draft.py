@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import FormatError
 from engine.formats import Parsed, open_inputs
-from engine.formats.framing import Frame
+from engine.formats.opening.framing import Frame
 from engine.services.mapping_draft import MappingDraft, refusal_of
 
 TALK = [

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
-from engine.formats.mapping import load_mapping
+from engine.formats.mappings.mapping import load_mapping
 from engine.records.scores import State
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.formats.recllmsim import read, recognise
+from engine.formats.coded.recllmsim import read, recognise
 from engine.model.chat import Call, Completion
 from engine.simulate.play import Ending, Scenario, play_all
 from engine.simulate.prompt_files import prompt_texts

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.formats import sharded_logs
+from engine.formats.coded import sharded_logs
 from engine.model.chat import Call, Completion
 from engine.simulate.play import Played, play_all
 from engine.simulate.prompt_files import prompt_texts

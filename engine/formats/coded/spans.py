@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.conversation import Conversation, Message
-from engine.formats.framing import Frame
+from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.message_forms import (
+from engine.formats.messages.forms import (
     ChatMessage,
     messages_answered,
     messages_given,
@@ -24,9 +24,9 @@ from engine.formats.message_forms import (
     text_answered,
     text_given,
 )
-from engine.formats.normalise import as_time, messages_of
+from engine.formats.messages.normalise import as_time, messages_of
+from engine.formats.opening.framing import Frame
 from engine.formats.reader import Draft
-from engine.formats.repeats import Texts
 
 SPANS, ABOUT = "spans", "about"
 """Keys of a grouped record: its spans, and what is said of their traces."""

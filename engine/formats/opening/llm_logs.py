@@ -10,9 +10,9 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from engine.formats.framing import Frame
 from engine.formats.json_values import as_json, storable
-from engine.formats.tables import DATABASE_ERRORS, connected
+from engine.formats.opening.framing import Frame
+from engine.formats.opening.tables import DATABASE_ERRORS, connected
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
 _RESPONSES = frozenset(("conversations", "responses"))

@@ -12,8 +12,8 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.message_forms import ChatMessage
-from engine.formats.normalise import created_at, looks_like_message, messages_of
+from engine.formats.messages.forms import ChatMessage
+from engine.formats.messages.normalise import created_at, looks_like_message, messages_of
 from engine.formats.reader import Draft
 
 _RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")

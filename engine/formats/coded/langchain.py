@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.framing import Frame
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.message_forms import as_message, langchain_message
-from engine.formats.normalise import created_at, messages_of
+from engine.formats.messages.forms import as_message, langchain_message
+from engine.formats.messages.normalise import created_at, messages_of
+from engine.formats.opening.framing import Frame
 from engine.formats.paths import as_word, read_path, without
 from engine.formats.reader import Draft
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.framing import Frame
+from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_object
-from engine.formats.message_forms import ChatMessage, is_response_item, response_items
-from engine.formats.normalise import as_time, messages_of
+from engine.formats.messages.forms import ChatMessage, is_response_item, response_items
+from engine.formats.messages.normalise import as_time, messages_of
+from engine.formats.opening.framing import Frame
 from engine.formats.reader import Draft
-from engine.formats.repeats import Texts
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.formats.framing import Frame, Outer
 from engine.formats.json_values import as_json
-from engine.formats.mapping import Group, Mapping, Transcript, Tree
+from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
+from engine.formats.opening.framing import Frame, Outer
 from engine.formats.paths import Path, Trail, as_word, without
 
 BRANCH = "branch"

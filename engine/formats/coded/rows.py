@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from engine.conversation import Conversation, Message, Role
-from engine.formats.framing import Frame
 from engine.formats.json_values import BadRecord, as_object
 from engine.formats.leaks import states_outcome
-from engine.formats.normalise import (
+from engine.formats.messages.normalise import (
     as_time,
     created_at,
     looks_like_message,
@@ -24,8 +23,9 @@ from engine.formats.normalise import (
     record_id,
     role_named,
 )
+from engine.formats.opening.framing import Frame
+from engine.formats.opening.text_turns import turns_of
 from engine.formats.reader import Draft, Reader
-from engine.formats.text_turns import turns_of
 
 _IDS = (
     "conversation_id",

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from engine.conversation import Conversation, Message
+from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.message_forms import ChatMessage, opened
-from engine.formats.normalise import looks_like_message, messages_of, role_named
+from engine.formats.messages.forms import ChatMessage, opened
+from engine.formats.messages.normalise import looks_like_message, messages_of, role_named
 from engine.formats.reader import Draft
-from engine.formats.repeats import Texts
 
 _JUDGED = (
     *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),

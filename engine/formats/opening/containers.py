@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, cast
 
 from engine.errors import FormatError
-from engine.formats.framing import MAX_RECORD, Frame, Outer, load
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.llm_logs import is_llm_log, llm_conversations
-from engine.formats.source import Source
-from engine.formats.tables import parquet_rows, sqlite_rows, sqlite_tables
+from engine.formats.opening.framing import MAX_RECORD, Frame, Outer, load
+from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
+from engine.formats.opening.source import Source
+from engine.formats.opening.tables import parquet_rows, sqlite_rows, sqlite_tables
 
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.message_forms import is_response_item, messages_given
-from engine.formats.normalise import (
+from engine.formats.messages.forms import is_response_item, messages_given
+from engine.formats.messages.normalise import (
     as_time,
     created_at,
     looks_like_message,

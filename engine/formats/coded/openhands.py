@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.framing import Frame
+from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.message_forms import ChatMessage, opened
-from engine.formats.normalise import as_time, messages_of
-from engine.formats.parts import answer_text
+from engine.formats.messages.forms import ChatMessage, opened
+from engine.formats.messages.normalise import as_time, messages_of
+from engine.formats.messages.parts import answer_text
+from engine.formats.opening.framing import Frame
 from engine.formats.reader import Draft
-from engine.formats.repeats import Texts
 
 _LISTS = ("history", "trajectory", "events")
 _IDS = ("instance_id", "conversation_id", "session_id", "id")

@@ -1,6 +1,6 @@
 """Readers of traces: where each tool that records calls of models has its spans, their times, sessions and messages.
 
-What is the same for all of them, making conversations of spans, is in `engine.formats.spans`.
+What is the same for all of them, making conversations of spans, is in `engine.formats.coded.spans`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from engine.formats.json_values import as_json
-from engine.formats.message_forms import opened
-from engine.formats.reader import Reader
-from engine.formats.spans import (
+from engine.formats.coded.spans import (
     Exploder,
     Span,
     SpanReader,
@@ -20,6 +17,9 @@ from engine.formats.spans import (
     draft_of_spans,
     time_text,
 )
+from engine.formats.json_values import as_json
+from engine.formats.messages.forms import opened
+from engine.formats.reader import Reader
 
 _SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
 

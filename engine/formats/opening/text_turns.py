@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from engine.formats.framing import MAX_RECORD, Frame
-from engine.formats.source import Source
+from engine.formats.opening.framing import MAX_RECORD, Frame
+from engine.formats.opening.source import Source
 
 _ASKS = "user|human|customer|client|caller|visitor|guest|patient|student|me|you"
 _ANSWERS = (

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.formats.normalise import role_named
+from engine.formats.messages.normalise import role_named
 from engine.formats.paths import as_word, decoded, read_path
 
 _DEEPEST = 6

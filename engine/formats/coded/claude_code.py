@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.framing import Frame
 from engine.formats.json_values import BadRecord, as_json, as_object
-from engine.formats.message_forms import ChatMessage
-from engine.formats.normalise import messages_of
+from engine.formats.messages.forms import ChatMessage
+from engine.formats.messages.normalise import messages_of
+from engine.formats.opening.framing import Frame
 from engine.formats.reader import Draft
 
 _SPOKEN = ("user", "assistant")

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 
 from engine.conversation import Conversation, Message, Role
-from engine.formats.arranging import OTHER_BRANCHES, arranged
-from engine.formats.framing import Frame
 from engine.formats.json_values import BadRecord, as_json, kind_of
-from engine.formats.mapping import (
+from engine.formats.mappings.arranging import OTHER_BRANCHES, arranged
+from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
     OTHER_SPEAKERS,
     CallMapping,
@@ -21,7 +20,7 @@ from engine.formats.mapping import (
     Mapping,
     Turn,
 )
-from engine.formats.normalise import (
+from engine.formats.messages.normalise import (
     TIMES,
     as_time,
     created_at,
@@ -29,6 +28,7 @@ from engine.formats.normalise import (
     messages_of,
     role_named,
 )
+from engine.formats.opening.framing import Frame
 from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
 from engine.formats.reader import Draft, Reader
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from engine.conversation import Message, Role
 from engine.formats.json_values import BadRecord, as_json, kind_of
-from engine.formats.parts import MessageParts, calls_in_text, optional_text, read_call
+from engine.formats.messages.parts import MessageParts, calls_in_text, optional_text, read_call
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.normalise import messages_of, record_id
+from engine.formats.messages.normalise import messages_of, record_id
 from engine.formats.reader import Draft
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}

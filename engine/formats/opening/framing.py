@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from engine.formats.json_values import MAX_DEPTH, BadRecord, as_json, nested_deeper, storable
-from engine.formats.source import CHUNK, Source
+from engine.formats.opening.source import CHUNK, Source
 
 MAX_RECORD = 64 << 20
 """Size limit of a record in bytes."""

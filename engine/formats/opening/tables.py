@@ -20,9 +20,9 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.errors import FormatError
-from engine.formats.framing import MAX_RECORD, Frame, load
 from engine.formats.json_values import BadRecord, as_json, storable
-from engine.formats.source import Source, missing_library
+from engine.formats.opening.framing import MAX_RECORD, Frame, load
+from engine.formats.opening.source import Source, missing_library
 
 _DELIMITERS = ",\t;|"
 _ROWS_COMPARED = 6

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.json_values import as_object
-from engine.formats.normalise import (
+from engine.formats.messages.normalise import (
     created_at,
     looks_like_messages,
     read_messages,

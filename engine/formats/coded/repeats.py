@@ -9,7 +9,7 @@ from typing import Any
 from engine.conversation import Message
 from engine.formats.accounting import strings
 from engine.formats.json_values import as_json
-from engine.formats.message_forms import opened
+from engine.formats.messages.forms import opened
 
 _STRUCTURE = ("role", "type", "object", "speaker")
 

@@ -1,0 +1,1 @@
+"""From a file to its records: compression, archives, tables, texts with turns, JSON."""
