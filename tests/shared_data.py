@@ -18,6 +18,12 @@ def shared_file(name: str) -> Path | None:
     return path if path.exists() else None
 
 
+def shared_samples() -> list[Path]:
+    """Samples of log formats, those of at most 10 MB, sorted; empty where the folder is absent."""
+    files = (path for path in (_DATA / "formats").rglob("*") if path.is_file())
+    return sorted(path for path in files if path.stat().st_size <= 10_000_000)
+
+
 def original_folder(name: str) -> Path | None:
     """Samples in their native formats from this folder, None where it is absent."""
     path = _DATA / "original" / name

@@ -197,6 +197,8 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
     """Returns the first usable id among `keys`, else `fallback`; raises BadRecord if an id is a list or an object."""
     for key in keys:
         value = record.get(key)
+        if isinstance(value, dict) and isinstance(value.get("$oid"), str):  # as MongoDB exports ids
+            value = value["$oid"]
         if isinstance(value, str) and value:
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -217,6 +219,8 @@ def created_at(record: Mapping[str, Any]) -> str | None:
 def as_time(value: Any) -> str | None:
     """A text unchanged; seconds, milliseconds, microseconds or nanoseconds since 1970 as ISO 8601 in UTC; None if the
     value is no time."""
+    if isinstance(value, dict):  # as MongoDB exports times
+        value = value.get("$date")
     if isinstance(value, str) and value and len(value) <= 64:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
