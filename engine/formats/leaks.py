@@ -205,13 +205,16 @@ _SCORE_LINE = re.compile(
 )
 
 _HAS_FINISH = re.compile(
-    r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(", re.IGNORECASE
+    r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
+    re.IGNORECASE,
 )
 _ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
 _FINISH_WITH_ARGUMENT = re.compile(
     rf"^(?:{_ACTION})?(?:finish|submit)[ \t]*(?:\[([^\n]*)\]|\(([^\n]*)\))[ \t.]*\Z"
     rf"|^{_ACTION}answer\(([^\n]*)\)[ \t.]*\Z"
-    rf"|^{_ACTION}finish(?:\s+with)?\s+action input(?:[ \t]+\d+)?:\s*(.*)\Z",
+    rf"|^{_ACTION}finish(?:\s+with)?\s+action input(?:[ \t]+\d+)?:\s*(.*)\Z"
+    r"|^<function=(?:finish|submit)>(?:\s*<parameter=(?:message|answer|result)>(.*?)</parameter>)?.*</function>\Z"
+    r"|^<attempt_completion>(?:\s*<result>(.*?)</result>)?.*</attempt_completion>\Z",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 _FINISH_ALONE = re.compile(

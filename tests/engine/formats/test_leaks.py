@@ -132,6 +132,12 @@ def test_scores_in_the_middle_and_of_the_assistant_stay() -> None:
             "So.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```",
             "So.",
         ),
+        ("All done here.\n<function=finish>\n</function>", "All done here."),
+        ("<function=finish><parameter=message>Three files.</parameter></function>", "Three files."),
+        (
+            "I ran it.\n<attempt_completion>\n<result>\nIt works.\n</result>\n</attempt_completion>",
+            "I ran it.\nIt works.",
+        ),
     ],
 )
 def test_finish_marker_is_cut_and_the_answer_stays(text: str, left: str) -> None:
