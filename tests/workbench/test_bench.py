@@ -50,6 +50,7 @@ class TestParts:
         found = quick(tmp_path, "import")["import"]
         assert found["messages"] >= 300
         positive(found, "messages_per_s", "bare_messages_per_s", "fraction_of_bare_sqlite")
+        positive(found, "mapped_messages_per_s", "mapped_fraction_of_coded")
 
     def test_import_of_a_given_file(self, tmp_path: Path) -> None:
         """A given file is measured instead."""

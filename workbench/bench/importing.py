@@ -14,7 +14,7 @@ from engine.jobs.runner import JobDone, JobRunner
 from engine.stages.importing import ImportStage
 from engine.store.project import Project
 from workbench.bench.bare_import import bare_import
-from workbench.bench.datasets import write_import_file
+from workbench.bench.datasets import write_import_file, write_mapped_file
 
 MESSAGES = 20_000
 
@@ -31,7 +31,8 @@ def bench_import(
 
     Returns:
         `messages`, `messages_per_s` and `bare_messages_per_s` (medians), `fraction_of_bare_sqlite` (median of the
-        ratios of neighbouring rounds) and `fractions`.
+        ratios of neighbouring rounds) and `fractions`; of a generated file also `mapped_messages_per_s`, the same
+        conversations in a format that a mapping file reads, and `mapped_fraction_of_coded`.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
         folder = Path(name)
@@ -39,7 +40,8 @@ def bench_import(
         if file is None:
             progress(f"writing {messages:,} messages")
             write_import_file(source, messages)
-        ours, bare = [], []
+            write_mapped_file(folder / "mapped.jsonl", source)
+        ours, bare, mapped = [], [], []
         count = 0
         for number in range(rounds):
             progress(f"importing, round {number + 1} of {rounds}")
@@ -48,14 +50,21 @@ def bench_import(
             Project.open(yardstick, create=True).close()
             count, seconds = bare_import(yardstick, source)
             bare.append(seconds)
+            if file is None:
+                mapped.append(_import(folder / f"mapped-{number}.wb", folder / "mapped.jsonl"))
     fractions = [b / o for o, b in zip(ours, bare, strict=True)]
-    return {
+    result: dict[str, Any] = {
         "messages": count,
         "messages_per_s": count / statistics.median(ours),
         "bare_messages_per_s": count / statistics.median(bare),
         "fraction_of_bare_sqlite": statistics.median(fractions),
         "fractions": fractions,
     }
+    if mapped:
+        ratios = [coded / one for coded, one in zip(ours, mapped, strict=True)]
+        result["mapped_messages_per_s"] = count / statistics.median(mapped)
+        result["mapped_fraction_of_coded"] = statistics.median(ratios)
+    return result
 
 
 def _import(path: Path, source: Path) -> float:
