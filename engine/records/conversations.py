@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.conversation import Role, ToolCall
+from engine.conversation import Message, Role, ToolCall
 from engine.records.scores import State
 from engine.records.triage import Verdict
 
@@ -16,6 +16,7 @@ class ConversationRow:
     Attributes:
         opening: The beginning of the first user message that says more than what conversations share.
         success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
+        messages_before: Number of messages of the text that an import last replaced; None if none was.
     """
 
     id: int
@@ -33,6 +34,7 @@ class ConversationRow:
     verdict: Verdict | None
     tags: tuple[str, ...] = ()
     success: float | None = None
+    messages_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,24 @@ class MessageRow:
     hidden: bool
     reasoning: str | None = None
     facts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierState:
+    """What a conversation was before an import replaced its text.
+
+    Attributes:
+        replaced_at: When, in UTC.
+        source: Label of the source that it came from.
+        score: The normalised score that was in force; None if it had none.
+        raw: The record as imported, byte for byte.
+    """
+
+    replaced_at: str
+    source: str
+    messages: tuple[Message, ...]
+    score: float | None
+    raw: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,28 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierActs:
+    """What a person said of a conversation before an import replaced its text, and did not take back or say anew.
+
+    Attributes:
+        messages: Number of messages of the text that the newest of it was given to.
+        verdict: No verdict on the present text. The note and the tags stay in force.
+    """
+
+    messages: int
+    verdict: Verdict | None = None
+    note: bool = False
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class VerdictRow:
     """One act of a person, or the current verdict, note and tags after all acts. Acts are appended, never changed.
 
     Attributes:
         tags: All current tags; for one act the tag that it added or removed.
         count: Number of conversations of the act; more than one for a bulk tag, whose row has the id of one of them.
+        earlier: What was said of an earlier text; None for one act, and where nothing was.
     """
 
     id: int
@@ -34,6 +50,7 @@ class VerdictRow:
     tags: tuple[str, ...] = ()
     kind: VerdictKind = "give"
     count: int = 1
+    earlier: EarlierActs | None = None
 
 
 @dataclass(frozen=True, slots=True)

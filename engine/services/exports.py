@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,7 +132,8 @@ def score_line(row: ScoredId) -> dict[str, Any]:
 
 
 def verdict_line(row: JudgedId) -> dict[str, Any]:
-    """Returns one imported id with its verdict as JSON values."""
+    """Returns one imported id with its verdict as JSON values; `earlier` has what was said of an earlier text."""
+    earlier = row.verdict.earlier
     return {
         "id": row.external_id,
         "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
@@ -139,6 +141,7 @@ def verdict_line(row: JudgedId) -> dict[str, Any]:
         "given_at": row.verdict.given_at,
         "tags": list(row.verdict.tags),
         "repeats": [str(verdict) for verdict in row.repeats],
+        **({} if earlier is None else {"earlier": asdict(earlier)}),
     }
 
 

@@ -20,7 +20,7 @@ from engine.jobs.contract import Lane, Progress
 from engine.shared_text import NOTHING_SHARED, SharedText
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.selection import ALL, Selection
-from engine.store import runs, shared_text, vectors
+from engine.store import earlier_states, runs, shared_text, vectors
 from engine.store.goals import GoalEntry
 from engine.store.project import Project
 from engine.store.vectors import VectorConfig
@@ -90,16 +90,19 @@ class EmbedStage(CpuStage):
     @cached_property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the vectors. The vectors of a fitted embedder depend on all conversations that
-        it is fitted on."""
+        it is fitted on. Where an import replaced texts there are new vectors: earlier clusterings keep theirs."""
         if self._into is not None:
             return {"into": self._into}
-        asked = {
+        asked: dict[str, Any] = {
             "text": self._source.kind,
             "goals": self._source.goal_config,
             "embedder": self._vectoriser.name,
         }
         if self._left_out:
             asked["without"] = self._left_out.digest
+        with self._project.reading() as conn:
+            if replaced := earlier_states.count(conn):
+                asked["replaced"] = replaced
         return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
 
     @property

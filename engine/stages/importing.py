@@ -1,7 +1,7 @@
 """The stage that imports files of conversations into the project.
 
 An import is resumed by importing again: stored conversations are recognised by a hash of their messages, so a second
-import of the same files changes nothing.
+import of the same files changes nothing. A file that was read to its end and did not change since is not parsed again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected, SourceReport
 from engine.shared_text import NOTHING_SHARED
+from engine.stages import sources_read
 from engine.store import imports, runs, shared_text
 from engine.store.project import Project
 from engine.store.sql import id_pages
@@ -40,7 +41,11 @@ class ImportStage:
     the run fails only if no input could be opened.
 
     Attributes:
-        read: Number of records read so far: new + duplicate + unchanged + quarantined.
+        read: Number of records read so far: new + grew + changed + duplicate + unchanged + quarantined.
+        unchanged: Number of records that were stored before: "already here".
+        grew: Number of conversations that came with further messages; the text before is an earlier state of them.
+        changed: Number of conversations of an id that its source had before, with other messages.
+        judged: Number of conversations that had a verdict on the text that was replaced.
         quarantined: Number of records that could not be read, including those that were in the quarantine already.
         sources: What was read from each input so far, in order.
     """
@@ -55,20 +60,32 @@ class ImportStage:
         format: str | None = None,
         stdin: BinaryIO | None = None,
         all_branches: bool = False,
+        replace: bool = False,
     ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            all_branches: Each branch of a tree of messages is a conversation, not only the current one.
+            replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
+        """
         self._project = project
         self._paths = tuple(paths)
         self._format = format
         self._stdin = stdin
         self._all_branches = all_branches
+        self._replace = replace
         self._interrupted = threading.Event()
         self._total = _total_bytes(self._paths)
         self._before = 0
         self._refused: list[FormatError] = []
         self._opened = 0
         self._shared = NOTHING_SHARED
+        self._source_ids: set[int] = set()
         self.read = 0
         self.new = 0
+        self.grew = 0
+        self.changed = 0
+        self.judged = 0
         self.duplicate = 0
         self.unchanged = 0
         self.quarantined = 0
@@ -89,11 +106,12 @@ class ImportStage:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The paths and the format asked for, and whether all branches of trees are taken."""
+        """What was asked for: paths, format, whether all branches of trees are taken, whether texts are replaced."""
         return {
             "paths": list(self._paths),
             "format": self._format,
             "all_branches": self._all_branches,
+            "replace": self._replace,
         }
 
     @property
@@ -135,9 +153,16 @@ class ImportStage:
     def summary(self) -> str:
         """The result in one sentence with counts."""
         text = (
-            f"Read {self.read:,}: {self.new:,} new, {self.duplicate:,} duplicate,"
-            f" {self.unchanged:,} unchanged, {self.quarantined:,} quarantined"
+            f"Read {self.read:,}: {self.new:,} new, {self.grew:,} grew, {self.changed:,} changed,"
+            f" {self.unchanged:,} already here, {self.duplicate:,} duplicate,"
+            f" {self.quarantined:,} quarantined"
         )
+        if self.changed and self._replace:
+            text += "; changed ones replaced the stored ones, whose texts are kept"
+        elif self.changed:
+            text += "; changed ones are kept beside the stored ones (--replace replaces them)"
+        if self.judged:
+            text += f"; {self.judged:,} had a verdict on the earlier text"
         if self.sources:
             formats = sorted({source.detection.format for source in self.sources} - {SKIPPED})
             text += f"; format {', '.join(formats)}"
@@ -165,11 +190,40 @@ class ImportStage:
                 conn, _place(source.label), label, detection.format, detection.why
             )
         )
+        self._source_ids.add(source_id)
+        digest = sources_read.digest_of(source.label, repr(self._settings))
+        if digest is not None:
+            with self._project.reading() as conn:
+                before = imports.read_before(conn, source_id, digest)
+            if before is not None:
+                yield self._pass_over(source, run_id, sources_read.from_text(before))
+                return
+        broke_off = False
         for batch in self._batches(source):
             for record in batch:
                 report.count(record)
+                broke_off |= record.line is None and not record.raw
             yield self._commit(source, source_id, run_id, batch)
         self._before += source.size or 0
+        if digest is not None and not broke_off:
+            text = sources_read.to_text(report)
+            self._project.write(lambda conn: imports.put_read(conn, source_id, digest, text))
+
+    @property
+    def _settings(self) -> tuple[str | None, bool, bool]:
+        return self._format, self._all_branches, self._replace
+
+    def _pass_over(self, source: Input, run_id: int, report: SourceReport) -> Progress:
+        """Counts a source that did not change since it was read to its end."""
+        report.label = self.sources[-1].label
+        self.sources[-1] = report
+        self._before += source.size or 0
+        self.read += report.conversations + report.rejected
+        self.unchanged += report.conversations
+        self.quarantined += report.rejected
+        done = self.read if self._total is None else self._before
+        self._project.write(lambda conn: runs.count(conn, run_id, done, self._total))
+        return Progress(done, self._total, f"{self.read:,} records")
 
     def _find_shared_text(self) -> Iterator[Progress]:
         """Looks for text that many conversations share, which depends on all of them; if another is found than before,
@@ -223,7 +277,9 @@ class ImportStage:
         done = read if self._total is None else self._before + source.position()
 
         def store(conn: sqlite3.Connection) -> imports.Added:
-            added = imports.add(conn, source_id, parsed)
+            added = imports.add(
+                conn, source_id, parsed, replace=self._replace, beside=self._source_ids
+            )
             imports.quarantine(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)
             return added
@@ -233,6 +289,9 @@ class ImportStage:
         self.new += added.new
         self.duplicate += added.duplicate
         self.unchanged += added.unchanged
+        self.grew += added.grew
+        self.changed += added.changed
+        self.judged += added.judged
         self.leaks += added.leaks
         self.quarantined += len(rejected)
         return Progress(done, self._total, f"{self.read:,} records")

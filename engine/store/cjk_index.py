@@ -39,6 +39,14 @@ def add(conn: sqlite3.Connection, texts: Iterable[Text]) -> None:
     conn.executemany(_INSERT, _with_cjk(texts))
 
 
+def remove(conn: sqlite3.Connection, texts: Iterable[Text]) -> None:
+    """Takes messages out of the index; their texts are those that were added."""
+    conn.executemany(
+        f"INSERT INTO {INDEX} ({INDEX}, rowid, content, tool_calls) VALUES ('delete', ?, ?, ?)",
+        _with_cjk(texts),
+    )
+
+
 def has_cjk(text: str) -> bool:
     """Whether the text contains a Chinese or Japanese character."""
     return not text.isascii() and _CJK.search(text) is not None

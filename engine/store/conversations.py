@@ -8,12 +8,13 @@ from array import array
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from engine.conversation import Conversation, Message, ToolCall, opens_turn
+from engine.conversation import Conversation, Message, opens_turn
 from engine.errors import ProjectError
 from engine.filters import Filter, ListQuery
 from engine.records.conversations import (
     ConversationRow,
     Counts,
+    EarlierState,
     LeakRow,
     MessageRow,
     QuarantineRow,
@@ -21,13 +22,22 @@ from engine.records.conversations import (
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
-from engine.store import counting, imports, listing, scores, settings, shared_text, taught
+from engine.store import (
+    counting,
+    earlier_states,
+    imports,
+    listing,
+    scores,
+    settings,
+    shared_text,
+    taught,
+)
+from engine.store.messages import COLUMNS, message_of, messages_of
 from engine.store.project import Project
 from engine.store.query import matching, ordered
 from engine.store.sql import chunks, id_pages, message_ids, placeholders, snapshot
 from engine.store.verdicts import verdict_sql
 
-_MESSAGE = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
 _EXPORTED_AT_ONCE = 200
 
 
@@ -69,7 +79,9 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
                 " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
-                f" {verdict_sql('c.id')}"
+                f" {verdict_sql('c.id')},"
+                " (SELECT e.messages FROM earlier_state AS e WHERE e.conversation_id = c.id"
+                " ORDER BY e.id DESC LIMIT 1)"
                 " FROM conversation AS c JOIN source ON source.id = c.source_id"
                 " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
                 f" WHERE c.id IN ({placeholders(keys)})",
@@ -86,10 +98,10 @@ def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]
     result: list[MessageRow] = []
     turn = 0
     for row in conn.execute(
-        f"SELECT {_MESSAGE} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
+        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
         message_ids(conversation_id),
     ):
-        message = _message(row)
+        message = message_of(row)
         if not result or opens_turn(message.role):
             turn += 1
         result.append(
@@ -114,14 +126,8 @@ def conversations_for(
     conn: sqlite3.Connection, wanted: Sequence[int]
 ) -> list[tuple[int, tuple[Message, ...]]]:
     """The messages of many conversations, in id order; ids that do not exist are left out."""
-    found: list[tuple[int, tuple[Message, ...]]] = []
-    for key in sorted(set(wanted)):
-        rows = conn.execute(
-            f"SELECT {_MESSAGE} FROM message WHERE id BETWEEN ? AND ? ORDER BY id", message_ids(key)
-        )
-        if texts := tuple(map(_message, rows)):
-            found.append((key, texts))
-    return found
+    found = ((key, messages_of(conn, key)) for key in sorted(set(wanted)))
+    return [(key, texts) for key, texts in found if texts]
 
 
 def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
@@ -190,21 +196,7 @@ def _conversation_row(
         verdict=None if row[11] is None else Verdict(row[11]),
         tags=tags,
         success=success,
-    )
-
-
-def _message(row: tuple[Any, ...]) -> Message:
-    calls = () if row[5] is None else tuple(ToolCall(*call) for call in json.loads(row[5]))
-    return Message(
-        role=row[2],
-        content=row[4],
-        name=row[3],
-        tool_calls=calls,
-        tool_call_id=row[6],
-        model_view=row[7],
-        hidden=bool(row[8]),
-        reasoning=row[9],
-        facts=row[10],
+        messages_before=row[12],
     )
 
 
@@ -237,6 +229,11 @@ class ConversationStore:
         """The record as imported, byte for byte."""
         with self._project.reading() as conn:
             return original(conn, conversation_id)
+
+    def earlier_states(self, conversation_id: int) -> list[EarlierState]:
+        """What the conversation was before imports replaced its text, the newest first."""
+        with self._project.reading() as conn:
+            return earlier_states.of_conversation(conn, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
         """What the leak guard kept from the model."""

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 
+from engine.store import earlier_states
 from engine.store.sql import to_json
 
 
@@ -118,12 +119,16 @@ def readable(conn: sqlite3.Connection, config_hash: str) -> int:
 
 
 def fingerprint(conn: sqlite3.Connection, config_hash: str) -> str:
-    """16 hex digits over the conversations that have states, or a reason for none, under a configuration."""
+    """16 hex digits over the conversations that have states, or a reason for none, under a configuration, and over the
+    number of their earlier texts."""
     rows = conn.execute(
         "SELECT conversation_id FROM hidden_state WHERE config_hash = ? ORDER BY conversation_id",
         (config_hash,),
     )
-    return hashlib.sha256(",".join(str(row[0]) for row in rows).encode()).hexdigest()[:16]
+    known = ",".join(str(row[0]) for row in rows)
+    if replaced := earlier_states.count(conn):
+        known += f";{replaced}"
+    return hashlib.sha256(known.encode()).hexdigest()[:16]
 
 
 def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:

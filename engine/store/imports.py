@@ -5,26 +5,40 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.conversation import Message, content_hash, count_turns
+from engine.conversation import Conversation, Message, content_hash, count_turns
 from engine.records.conversations import LeakRow, QuarantineRow
 from engine.records.imports import Parsed, Rejected
 from engine.shared_text import SharedText
-from engine.store import cjk_index, shared_text
-from engine.store.sql import MESSAGE_BITS, chunks, placeholders, to_json
+from engine.store import cjk_index, earlier_states, shared_text
+from engine.store.messages import messages_of
+from engine.store.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
+from engine.store.verdicts import verdict_sql
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Counts of one batch: new records, duplicates of another record, records stored before."""
+    """Counts of one batch.
+
+    Attributes:
+        new: Conversations with an id that the source did not have.
+        duplicate: Records with the messages of another one.
+        unchanged: Records that were stored before.
+        grew: Conversations with further messages.
+        changed: Records with an id that the source had before, and other messages.
+        judged: Conversations that had a verdict on the text that was replaced.
+    """
 
     new: int
     duplicate: int
     unchanged: int
     leaks: int
+    grew: int = 0
+    changed: int = 0
+    judged: int = 0
 
 
 def source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
@@ -38,6 +52,22 @@ def source(conn: sqlite3.Connection, place: str, label: str, format: str, why: s
     return int(row[0])
 
 
+def read_before(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
+    """The report of a source that was read to its end when it had this digest; None if it was not."""
+    row = conn.execute(
+        "SELECT report FROM source_read WHERE source_id = ? AND digest = ?", (source_id, digest)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def put_read(conn: sqlite3.Connection, source_id: int, digest: bytes, report: str) -> None:
+    """Records that a source with this digest was read to its end."""
+    conn.execute(
+        "INSERT OR REPLACE INTO source_read (source_id, digest, report) VALUES (?, ?, ?)",
+        (source_id, digest, report),
+    )
+
+
 def source_labels(conn: sqlite3.Connection) -> list[str]:
     """Labels of the sources, in order of import."""
     return list(
@@ -45,33 +75,250 @@ def source_labels(conn: sqlite3.Connection) -> list[str]:
     )
 
 
-def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Parsed]) -> Added:
+def add(
+    conn: sqlite3.Connection,
+    source_id: int,
+    records: Sequence[Parsed],
+    *,
+    replace: bool = False,
+    beside: Collection[int] = (),
+) -> Added:
     """Stores a batch of records of one source.
 
-    A record whose messages are stored already counts as unchanged if it is the same record of the same source.
-    Otherwise it is stored as an alias, with its bytes and its truth.
+    A record whose messages are stored already counts as unchanged if it is the same record of the same source, or an
+    earlier state of a conversation. Otherwise it is stored as an alias, with its bytes and its truth.
+
+    A record with an id that the source had before has grown if the stored messages are its first ones, the last of them
+    perhaps cut short. It replaces them, and they stay as an earlier state. Otherwise it has changed, and becomes a
+    conversation beside the stored one.
+
+    Args:
+        replace: A record that has changed replaces the stored messages as well, also those of another source, if just
+            one conversation has its id.
+        beside: Ids of further sources whose conversations are not replaced by those of this one.
     """
     hashes = [content_hash(record.conversation.messages) for record in records]
     known = _known(conn, hashes)
+    strangers = [
+        record.conversation.external_id
+        for record, digest in zip(records, hashes, strict=True)
+        if digest not in known
+    ]
+    named = _names(conn, strangers, None if replace else source_id)
+    # rows of new conversations are written at the end, and are referred to before
+    conn.execute("PRAGMA defer_foreign_keys = ON")
     next_id = _next(conn, "conversation")
     batch = _Batch(shared_text.stored(conn))
-    twins: list[tuple[int, Parsed]] = []
+    taken: dict[int, Parsed] = {}
+    duplicate = unchanged = grew = changed = judged = 0
     for record, digest in zip(records, hashes, strict=True):
+        conversation = record.conversation
         twin = known.get(digest)
         if twin is not None:
-            twins.append((twin, record))
+            same = taken.get(twin)  # it has no row yet
+            is_same = same is not None and (same.raw, same.conversation.external_id) == (
+                record.raw,
+                conversation.external_id,
+            )
+            if not is_same and _add_alias(conn, source_id, twin, record):
+                duplicate += 1
+            else:
+                unchanged += 1
             continue
-        known[digest] = next_id
-        batch.take(source_id, next_id, digest, record)
-        next_id += 1
+        older = None
+        if conversation.external_id in named:
+            if _was_before(conn, source_id, conversation.external_id, digest, replace):
+                unchanged += 1
+                continue
+            older = _older(conn, source_id, conversation, beside if replace else None)
+        key = next_id
+        if older is not None and (older.grew or replace):
+            if older.alias_id is not None:
+                earlier_states.keep_alias(conn, older.alias_id, key)
+            else:
+                key = older.conversation_id
+                judged += _is_judged(conn, key)
+                known.pop(older.digest, None)
+                if _replace_text(conn, key, digest, next_id):
+                    known[older.digest] = next_id
+                    next_id += 1
+        if key == next_id:
+            next_id += 1
+        if older is not None:
+            grew += older.grew
+            changed += not older.grew
+        known[digest] = key
+        taken[key] = record
+        batch.take(source_id, key, digest, record)
     batch.write(conn)
-    duplicates = sum(_add_alias(conn, source_id, twin, record) for twin, record in twins)
     return Added(
-        new=len(batch.conversations),
-        duplicate=duplicates,
-        unchanged=len(twins) - duplicates,
+        new=len(batch.conversations) - grew - changed,
+        duplicate=duplicate,
+        unchanged=unchanged,
+        grew=grew,
+        changed=changed,
+        judged=judged,
         leaks=len(batch.leaks),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Older:
+    """A stored text of a record's id in its source: its hash, and the conversation or the duplicate that it is of; the
+    record has grown from it, or has changed."""
+
+    conversation_id: int
+    alias_id: int | None
+    digest: bytes
+    grew: bool
+
+
+def _names(conn: sqlite3.Connection, names: Sequence[str], source_id: int | None) -> set[str]:
+    """Those of the ids that a source has, or any source."""
+    found: set[str] = set()
+    for some in chunks(names):
+        for table in ("conversation", "alias"):
+            # with the plus the source's index, which holds all of its rows, is not used
+            rows = conn.execute(
+                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(some)})"
+                " AND (? IS NULL OR +source_id = ?)",
+                (*some, source_id, source_id),
+            )
+            found.update(row[0] for row in rows)
+    return found
+
+
+def _was_before(
+    conn: sqlite3.Connection, source_id: int, external_id: str, digest: bytes, replace: bool
+) -> bool:
+    """Whether a record is an earlier state of a conversation. If texts are replaced, one that comes from the source of
+    the present text is not: it has changed back."""
+    row = conn.execute(
+        "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
+        " WHERE e.hash = ?1 AND e.source_id = ?2 AND external_id = ?3"
+        " AND NOT (?4 AND c.source_id = ?2)",
+        (digest, source_id, external_id, replace),
+    ).fetchone()
+    return row is not None
+
+
+def _older(
+    conn: sqlite3.Connection,
+    source_id: int,
+    conversation: Conversation,
+    beside: Collection[int] | None,
+) -> _Older | None:
+    """The stored text that a record has grown from; if there is none, the newest one of its id in its source, or the
+    only one in other sources but those of `beside`."""
+    rows: list[tuple[int, int | None, bytes, int, int]] = conn.execute(
+        "SELECT id, NULL, hash, messages, source_id FROM conversation WHERE external_id = ?1"
+        " UNION ALL SELECT c.id, a.id, hash, messages, a.source_id FROM alias AS a"
+        " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.external_id = ?1",
+        (conversation.external_id,),
+    ).fetchall()
+    own = [row for row in rows if row[4] == source_id]
+    if not own and beside is not None:
+        own = [row for row in rows if row[4] not in beside]
+        own = own if len(own) == 1 else []
+    for key, alias, digest, count, _ in sorted(own, key=lambda row: (-row[3], row[1] is not None)):
+        if count <= len(conversation.messages) and _grew(conn, key, conversation.messages[:count]):
+            return _Older(key, alias, digest, True)
+    if not own:
+        return None
+    key, alias, digest, _, _ = max(own, key=lambda row: (row[1] is None, row[0]))
+    return _Older(key, alias, digest, False)
+
+
+def _grew(conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]) -> bool:
+    """Whether a conversation has these messages, as many; its last one may be the beginning of the last of these, as in
+    a log that was imported while it was written."""
+    stored = messages_of(conn, conversation_id)
+    if not stored or content_hash(stored[:-1]) != content_hash(messages[:-1]):
+        return False
+    old, new = stored[-1], messages[-1]
+    return (
+        (old.role, old.name) == (new.role, new.name)
+        and new.content.startswith(old.content)
+        and (new.reasoning or "").startswith(old.reasoning or "")
+        and _called(new)[: len(old.tool_calls)] == _called(old)
+    )
+
+
+def _called(message: Message) -> list[tuple[str, str]]:
+    return [(call.name, call.arguments) for call in message.tool_calls]
+
+
+def _is_judged(conn: sqlite3.Connection, conversation_id: int) -> bool:
+    (verdict,) = conn.execute(f"SELECT {verdict_sql('?')}", (conversation_id,)).fetchone()
+    return verdict is not None
+
+
+def _replace_text(
+    conn: sqlite3.Connection, conversation_id: int, digest: bytes, free_id: int
+) -> bool:
+    """Makes room for another text of a conversation, with the hash `digest`; returns whether `free_id` was used.
+
+    Its duplicates do not change with it: those of its own id are earlier states, and the first other one becomes a
+    conversation of its own, with the id `free_id` and the others as its duplicates.
+    """
+    others = []
+    for alias_id, is_own in conn.execute(
+        "SELECT a.id, a.source_id = c.source_id AND a.external_id = c.external_id FROM alias AS a"
+        " JOIN conversation AS c ON c.id = a.conversation_id WHERE c.id = ? ORDER BY a.id",
+        (conversation_id,),
+    ).fetchall():
+        if is_own:
+            earlier_states.keep_alias(conn, alias_id, conversation_id)
+        else:
+            others.append(alias_id)
+    earlier_states.keep(conn, conversation_id)
+    if others:
+        _part(conn, conversation_id, others[0], free_id, digest)
+    earlier_states.clear(conn, conversation_id)
+    return bool(others)
+
+
+def _part(
+    conn: sqlite3.Connection, conversation_id: int, alias_id: int, key: int, digest: bytes
+) -> None:
+    """Makes a duplicate a conversation with the id `key`; the one it repeated has the hash `digest` from now on."""
+    (old,) = conn.execute(
+        "SELECT hash FROM conversation WHERE id = ?", (conversation_id,)
+    ).fetchone()
+    conn.execute("UPDATE conversation SET hash = ? WHERE id = ?", (digest, conversation_id))
+    conn.execute(
+        "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns, chars,"
+        " created_at, meta, line) SELECT ?, a.source_id, a.external_id, ?, opening, messages, turns,"
+        " chars, NULL, '{}', a.line FROM alias AS a JOIN conversation AS c ON c.id = a.conversation_id"
+        " WHERE a.id = ?",
+        (key, old, alias_id),
+    )
+    first, last = message_ids(conversation_id)
+    columns = (
+        "idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
+    )
+    conn.execute(
+        f"INSERT INTO message (id, conversation_id, {columns})"
+        f" SELECT id - ? + ?, ?, {columns} FROM message WHERE id BETWEEN ? AND ?",
+        (first, message_ids(key)[0], key, first, last),
+    )
+    texts = conn.execute(
+        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ?", message_ids(key)
+    ).fetchall()
+    conn.executemany("INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts)
+    cjk_index.add(conn, texts)
+    for statement in (
+        "INSERT INTO original (conversation_id, raw) SELECT ?1, raw FROM alias WHERE id = ?2",
+        "INSERT INTO truth (conversation_id, truth) SELECT ?1, truth FROM alias"
+        " WHERE id = ?2 AND truth IS NOT NULL",
+        "INSERT INTO leak (conversation_id, message, rule, found) SELECT ?1, message, rule, found"
+        " FROM leak WHERE message IS NOT NULL"
+        " AND conversation_id = (SELECT conversation_id FROM alias WHERE id = ?2)",
+        "UPDATE alias SET conversation_id = ?1 WHERE id <> ?2"
+        " AND conversation_id = (SELECT conversation_id FROM alias WHERE id = ?2)",
+    ):
+        conn.execute(statement, (key, alias_id))
+    conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
 
 
 class _Batch:
@@ -135,12 +382,18 @@ class _Batch:
         self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
 
     def write(self, conn: sqlite3.Connection) -> None:
-        """Stores everything; the messages are indexed from the table itself."""
+        """Stores everything; a conversation whose text was cleared gets the new one."""
         if not self.conversations:
             return
+        # the index writes a segment for every id that is below the one before
+        texts = sorted((row[0], row[5], row[6]) for row in self.messages)
         conn.executemany(
             "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns,"
-            " chars, created_at, meta, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " chars, created_at, meta, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET source_id = excluded.source_id, hash = excluded.hash,"
+            " opening = excluded.opening, messages = excluded.messages, turns = excluded.turns,"
+            " chars = excluded.chars, created_at = excluded.created_at, meta = excluded.meta,"
+            " line = excluded.line",
             self.conversations,
         )
         conn.executemany(
@@ -151,12 +404,10 @@ class _Batch:
             " tool_call_id, model_view, hidden, reasoning, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self.messages,
         )
-        conn.execute(
-            "INSERT INTO message_fts (rowid, content, tool_calls)"
-            " SELECT id, content, tool_calls FROM message WHERE id >= ?",
-            (self.conversations[0][0] << MESSAGE_BITS,),
+        conn.executemany(
+            "INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
         )
-        cjk_index.add(conn, ((row[0], row[5], row[6]) for row in self.messages))
+        cjk_index.add(conn, texts)
         conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self.truths)
         conn.executemany(
             "INSERT INTO leak (conversation_id, message, rule, found) VALUES (?, ?, ?, ?)",

@@ -1,5 +1,8 @@
 """Verdicts, notes and tags. Rows are appended and never changed; the current state is derived; undo appends a row.
 
+A verdict holds for the text that it was given to. Where an import replaced the text, it stays in the log and is shown,
+but it is not in force; notes and tags are.
+
 A row of a kind in `STATEMENT_KINDS` is in force unless the newest row that targets it is an `undo`. A bulk tag is one
 act: its rows are adjacent, have one time, and are undone and redone together.
 """
@@ -13,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from engine.errors import UsageError
-from engine.records.triage import JudgedId, Verdict, VerdictKind, VerdictRow
+from engine.records.triage import EarlierActs, JudgedId, Verdict, VerdictKind, VerdictRow
 from engine.store import scores, settings
+from engine.store.earlier_states import GIVEN_TO_THIS_TEXT
 from engine.store.sql import chunks, placeholders, snapshot, utc_now
 
 _IS_CURRENT = (
@@ -28,7 +32,7 @@ STATEMENT_KINDS = "('give', 'repeat', 'note', 'tag', 'untag')"
 
 CURRENT_VERDICTS = (
     "SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id) FROM verdict AS v"
-    f" WHERE v.kind = 'give' AND {_IS_CURRENT} GROUP BY v.conversation_id"
+    f" WHERE v.kind = 'give' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id"
 )
 """(conversation_id, verdict) of every conversation that has one, as a query to select from."""
 
@@ -52,7 +56,7 @@ def verdict_sql(conversation: str) -> str:
     """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
     return (
         f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
-        f" AND v.kind = 'give' AND {_IS_CURRENT} ORDER BY v.id DESC LIMIT 1)"
+        f" AND v.kind = 'give' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
     )
 
 
@@ -175,15 +179,52 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None
     ).fetchall()
     if not rows:
         return None
-    verdict = next((Verdict(row[2]) for row in rows if row[2] is not None), None)
+    given = next((row for row in rows if row[2] is not None), None)
     with_text = [row for row in rows if row[5] in ("give", "note")]
-    text = next((row[3] for row in with_text if row[3] or row[5] == "note"), "")
-    newest: dict[str, str] = {}
+    text = next((row for row in with_text if row[3] or row[5] == "note"), None)
+    newest: dict[str, Any] = {}
     for row in rows:
         if row[5] in ("tag", "untag"):
-            newest.setdefault(row[3], row[5])
-    tags = tuple(sorted(name for name, kind in newest.items() if kind == "tag"))
-    return VerdictRow(rows[0][0], conversation_id, verdict, text, rows[0][4], tags)
+            newest.setdefault(row[3], row)
+    tags = sorted(name for name, row in newest.items() if row[5] == "tag")
+    noted = text if text is not None and text[3] else None
+    earlier = _earlier(conn, conversation_id, given, noted, [newest[name] for name in tags])
+    if earlier is not None and earlier.verdict is not None:
+        given = None
+    return VerdictRow(
+        rows[0][0],
+        conversation_id,
+        None if given is None else Verdict(given[2]),
+        "" if text is None else text[3],
+        rows[0][4],
+        tuple(tags),
+        earlier=earlier,
+    )
+
+
+def _earlier(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    given: tuple[Any, ...] | None,
+    noted: tuple[Any, ...] | None,
+    tagged: Sequence[tuple[Any, ...]],
+) -> EarlierActs | None:
+    """Those of the newest verdict, the newest note and the tags in force that were given to an earlier text."""
+    states: list[tuple[int, int]] = conn.execute(
+        "SELECT verdict_id, messages FROM earlier_state WHERE conversation_id = ? ORDER BY id",
+        (conversation_id,),
+    ).fetchall()
+    last = states[-1][0] if states else 0
+    said = [row for row in (given, noted, *tagged) if row is not None and row[0] <= last]
+    if not said:
+        return None
+    newest = max(row[0] for row in said)
+    return EarlierActs(
+        messages=next(count for verdict_id, count in states if newest <= verdict_id),
+        verdict=Verdict(given[2]) if given is not None and given in said else None,
+        note=noted in said,
+        tags=tuple(row[3] for row in tagged if row in said),
+    )
 
 
 def repeats(conn: sqlite3.Connection, conversation_id: int) -> tuple[Verdict, ...]:
@@ -192,7 +233,7 @@ def repeats(conn: sqlite3.Connection, conversation_id: int) -> tuple[Verdict, ..
         Verdict(row[0])
         for row in conn.execute(
             "SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = ?"
-            f" AND v.kind = 'repeat' AND {_IS_CURRENT} ORDER BY v.id",
+            f" AND v.kind = 'repeat' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
             (conversation_id,),
         )
     )
@@ -234,7 +275,7 @@ def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict
         for row in conn.execute(
             f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({CURRENT_VERDICTS}) AS j JOIN"
             " (SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id)"
-            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {_IS_CURRENT}"
+            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT}"
             " GROUP BY v.conversation_id) AS r ON r.conversation_id = j.conversation_id"
             " ORDER BY j.conversation_id"
         )
@@ -257,6 +298,7 @@ def to_repeat(
     """At most `count` conversations with a verdict and without a repeat, the `recent` newest verdicts left out."""
     rows = conn.execute(
         f"SELECT v.conversation_id FROM verdict AS v WHERE v.kind = 'give' AND {_IS_CURRENT}"
+        f" AND {GIVEN_TO_THIS_TEXT}"
         " GROUP BY v.conversation_id ORDER BY max(v.id) DESC LIMIT -1 OFFSET ?",
         (recent,),
     ).fetchall()

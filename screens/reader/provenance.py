@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
+from engine.conversation import with_calls
 from engine.records.runs import RunRow
 from engine.records.scores import Mode
 from engine.services.jobs import JobService
@@ -87,7 +88,7 @@ class ProvenanceDialog(Dialog[None]):
 
 
 class OriginalDialog(ReadingDialog):
-    """The record byte for byte, shown safe."""
+    """The record byte for byte, shown safe, and below it the earlier texts that imports replaced."""
 
     WHAT = "the record"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -112,13 +113,29 @@ class OriginalDialog(ReadingDialog):
         """Reads the record."""
         background(
             self,
-            lambda: self._conversations.original(self._conversation_id).decode(
-                "utf-8", errors="replace"
-            ),
+            lambda: record_text(self._conversations, self._conversation_id),
             self.query_one(TextPane).show,
             self.show_error,
             group="original",
         )
+
+
+def record_text(conversations: ConversationStore, conversation_id: int) -> str:
+    """The record as imported, and each earlier text with the time of its end, its source and its score."""
+    texts = [conversations.original(conversation_id).decode("utf-8", errors="replace")]
+    for state in conversations.earlier_states(conversation_id):
+        score = "" if state.score is None else f", score {number_format.probability(state.score)}"
+        had = number_format.counted(len(state.messages), "message")
+        log = "\n\n".join(
+            f"{one.role}: "
+            + (with_calls(one.content, one.tool_calls) if one.tool_calls else one.content)
+            for one in state.messages
+        )
+        texts.append(
+            f"Until {state.replaced_at[:16].replace('T', ' ')} UTC, from {state.source}:"
+            f" {had}{score}\n\n{log}"
+        )
+    return "\n\n".join(texts)
 
 
 def score_lines(facts: Facts) -> Lines:

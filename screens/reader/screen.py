@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
+from engine.records.conversations import ConversationRow
 from engine.records.scores import CurvePoint
 from engine.services.services import Services
 from engine.text import one_line
@@ -396,7 +397,14 @@ def _summary(facts: Facts) -> Content:
         (f"{reason} · ", "$tone-muted"),
         (one_line(row.external_id, 60), "bold"),
         (
-            f" · {one_line(row.source, 30)} · {number_format.counted(row.turns, 'turn')}",
+            f" · {one_line(row.source, 30)} · {number_format.counted(row.turns, 'turn')}{_before(row)}",
             "$tone-muted",
         ),
     )
+
+
+def _before(row: ConversationRow) -> str:
+    """That an import replaced an earlier text; `o` shows it."""
+    if row.messages_before is None:
+        return ""
+    return f" · had {number_format.counted(row.messages_before, 'message')} (o)"

@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
+from engine.records.triage import EarlierActs
 from engine.text import display_safe, one_line
 from screens.widgets.conversation_facts import Facts
 from screens.widgets.curve import Curve, CurveData
@@ -100,10 +101,11 @@ def remaining_content(facts: Facts) -> Content:
 
 
 def note_content(facts: Facts) -> Content:
-    """The current verdict and the note."""
+    """The current verdict, the note and the tags, and what of it was said of an earlier text."""
     current = facts.current
+    earlier = _earlier_line(current.earlier) if current is not None and current.earlier else ""
     if current is None or not (current.verdict or current.note or current.tags):
-        return Content.styled("no verdict yet", "$tone-muted")
+        return Content.styled("\n".join(filter(None, ("no verdict yet", earlier))), "$tone-muted")
     parts: list[tuple[str, str]] = []
     if current.verdict is not None:
         look = VERDICT_LOOKS[current.verdict]
@@ -114,4 +116,14 @@ def note_content(facts: Facts) -> Content:
     for tag in current.tags:
         gap = "  " if parts else ""
         parts.append((f"{gap}#{one_line(tag, 40)}", "$tone-accent"))
+    if earlier:
+        parts.append((f"\n{earlier}", "$tone-muted"))
     return Content.assemble(*parts)
+
+
+def _earlier_line(earlier: EarlierActs) -> str:
+    said = [earlier.verdict.value] if earlier.verdict is not None else []
+    said += ["the note"] if earlier.note else []
+    said += [f"#{one_line(tag, 40)}" for tag in earlier.tags]
+    had = number_format.counted(earlier.messages, "message")
+    return f"given when it had {had}: {', '.join(said)}"

@@ -55,7 +55,7 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
 
     again = workbench(logs, "-o", project, "--headless")
     assert again.returncode == 3
-    assert b"6 unchanged" in again.stdout
+    assert b"6 already here" in again.stdout
     assert b"scores in force: set 1, probe" in again.stdout
     assert b"What users wanted" in again.stdout
 

@@ -41,6 +41,12 @@ def import_paths_options(parser: argparse.ArgumentParser) -> None:
         help="make a conversation of each branch of a tree of messages, not only of the current one",
     )
     parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="put a conversation that changed in the place of the stored one of its id, whose text is kept as an"
+        " earlier one (default: keep both)",
+    )
+    parser.add_argument(
         "--dry-run",
         action="store_true",
         help="read everything, say what would be imported and show two conversations; store nothing",
@@ -66,6 +72,7 @@ def import_paths(arguments: argparse.Namespace) -> int:
                 arguments.format,
                 sys.stdin.buffer,
                 arguments.all_branches,
+                arguments.replace,
             )
             run_stages(workspace, [stage])
     except WorkbenchError:
@@ -77,6 +84,9 @@ def import_paths(arguments: argparse.Namespace) -> int:
             {
                 "read": stage.read,
                 "new": stage.new,
+                "grew": stage.grew,
+                "changed": stage.changed,
+                "judged": stage.judged,
                 "duplicate": stage.duplicate,
                 "unchanged": stage.unchanged,
                 "quarantined": stage.quarantined,

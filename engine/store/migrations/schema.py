@@ -19,6 +19,7 @@ from engine.store.migrations.m006_both_sides import m006_both_sides
 from engine.store.migrations.m007_probes import m007_probes
 from engine.store.migrations.m008_taught import m008_taught
 from engine.store.migrations.m009_reasoning import m009_reasoning
+from engine.store.migrations.m010_earlier_states import m010_earlier_states
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -30,6 +31,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m007_probes,
     m008_taught,
     m009_reasoning,
+    m010_earlier_states,
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -66,7 +66,9 @@ class TestCounting:
         stage, outcome = execute(project, path)
         assert counted(stage) == (4, 2, 1, 0, 1)
         assert isinstance(outcome, JobDone)
-        assert outcome.message.startswith("Read 4: 2 new, 1 duplicate, 0 unchanged, 1 quarantined")
+        assert outcome.message.startswith(
+            "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
+        )
         (bad,) = imports.quarantined(project.reader())
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
@@ -103,7 +105,12 @@ class TestCounting:
         (run,) = runs.all_runs(project.reader())
         assert (run.stage, run.state, run.message) == ("import", "done", outcome.message)
         assert run.done == run.total == path.stat().st_size
-        assert run.params == {"paths": [str(path)], "format": None, "all_branches": False}
+        assert run.params == {
+            "paths": [str(path)],
+            "format": None,
+            "all_branches": False,
+            "replace": False,
+        }
         assert stage.unit == "bytes"
 
 

@@ -22,7 +22,7 @@ from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]
-NOT_CONTENT = {"run_id", "started_at", "finished_at", "given_at", "pid"}
+NOT_CONTENT = {"run_id", "started_at", "finished_at", "given_at", "pid", "replaced_at"}
 
 
 def record(conversation: Conversation) -> Parsed:

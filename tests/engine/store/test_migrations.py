@@ -40,7 +40,10 @@ from engine.store.triage import TriageStore
 from tests.engine.store.released.dump import load
 from tests.engine.store.support import check_whole, content, fill, talk
 
-RELEASED = sorted((Path(__file__).parent / "released").glob("schema_*.sql"))
+RELEASED = sorted(
+    (Path(__file__).parent / "released").glob("schema_*.sql"),
+    key=lambda path: int(path.stem.removeprefix("schema_")),
+)
 
 
 def schema_of(path: Path) -> list[tuple[str, str, str]]:

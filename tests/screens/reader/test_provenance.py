@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.records.imports import Leak
+from engine.conversation import Conversation
+from engine.records.imports import Leak, Parsed
+from engine.records.triage import Verdict
+from engine.store import imports
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project, project_of
@@ -57,6 +60,28 @@ class TestProvenance:
 
             assert isinstance(pilot.app.screen, OriginalDialog)
             assert '{"id": "support/0001", "bytes": "\ufffd␛[2J"}' in text(pilot)
+
+    async def test_earlier_texts(self) -> None:
+        """Of a conversation that grew the reader says how long it was, what was said of that text, and shows it."""
+        first = conversation(1, 0.07, turns=2)
+        made = project_of([first])
+        made.triage.give(1, Verdict.COMPLETE, "she knows")
+        messages = tuple(conversation(1, 0.07, turns=4).messages)
+        record = Parsed(None, b'{"the": "new"}', Conversation("support/0001", messages))
+        made.file.write(lambda conn: imports.add(conn, 1, [record]))
+        async with opened(made) as pilot:
+            await press(pilot, "enter")
+
+            had = f"had {len(first.messages)} messages (o)"
+            assert had in lines(pilot)[1]
+            assert "unscored" in lines(pilot)[1]
+            assert "no verdict" not in text(pilot)
+            assert "she knows" in text(pilot)
+            assert f"given when it had {len(first.messages)} messages: complete," in text(pilot)
+
+            await press(pilot, "o")
+            assert '{"the": "new"}' in text(pilot)
+            assert f": {len(first.messages)} messages, score .07" in text(pilot)
 
     async def test_leaks_are_noted_where_they_were(self) -> None:
         """What the leak guard kept from the model is noted under its message and in the provenance."""

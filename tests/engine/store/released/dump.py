@@ -88,7 +88,9 @@ def dump(path: Path) -> str:
 def sample_project(path: Path) -> None:
     """A small project with something in every table."""
     with Project.open(path, create=True) as project:
+        fill(project, [talk("a", "I want a red bicycle")])
         fill(project, [talk("a", "I want a red bicycle", "Sold! 卖掉了。", truth={"goal": "buy"})])
+        project.write(lambda conn: imports.put_read(conn, 1, b"digest", "{}"))
         fill(project, [with_tools("t"), talk("b", "Where is it?"), talk("a2", "Where is it?")], "b")
         project.write(lambda conn: imports.quarantine(conn, 2, [Rejected(4, b"{\xff", "not JSON")]))
         give_scores(project, {1: 0.9, 2: None, 3: 0.2})
