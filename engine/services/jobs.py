@@ -43,10 +43,16 @@ class JobService:
         return self._runner.start(self._scoring.run(ScoringRequest(mode=mode)).stages)
 
     def start_import(
-        self, paths: Sequence[str], format: str | None = None, all_branches: bool = False
+        self,
+        paths: Sequence[str],
+        format: str | None = None,
+        all_branches: bool = False,
+        replace: bool = False,
     ) -> int:
         """Starts an import in the background; returns the job id."""
-        stage = ImportStage(self._project, paths, format, all_branches=all_branches)
+        stage = ImportStage(
+            self._project, paths, format, all_branches=all_branches, replace=replace
+        )
         return self._runner.start([stage])
 
     def cancel(self, job_id: int) -> None:

@@ -351,8 +351,9 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            options = run.params.get("format"), bool(run.params.get("all_branches"))
-            self._start(lambda: self.services.jobs.start_import(paths, *options))
+            flags = [bool(run.params.get(name)) for name in ("all_branches", "replace")]
+            form = run.params.get("format")
+            self._start(lambda: self.services.jobs.start_import(paths, form, *flags))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage in FORMS:

@@ -46,9 +46,7 @@ class RecordedJobs(JobService):
         self.started.append(mode)
         return len(self.started)
 
-    def start_import(
-        self, paths: Sequence[str], format: str | None = None, all_branches: bool = False
-    ) -> int:
+    def start_import(self, paths: Sequence[str], format: str | None = None, *flags: bool) -> int:
         asked = [format] if format else []
         self.started.append([*paths, *asked])
         return len(self.started)
