@@ -255,6 +255,11 @@ class ConversationStore:
         with self._project.reading() as conn:
             return counting.counts(conn, query)
 
+    def reports(self) -> list[str]:
+        """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
+        with self._project.reading() as conn:
+            return imports.reports(conn)
+
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """The first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:

@@ -60,6 +60,11 @@ def read_before(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str 
     return None if row is None else str(row[0])
 
 
+def reports(conn: sqlite3.Connection) -> list[str]:
+    """The reports of all sources that were read to their end, as JSON, in the order of the first imports."""
+    return [row[0] for row in conn.execute("SELECT report FROM source_read ORDER BY source_id")]
+
+
 def put_read(conn: sqlite3.Connection, source_id: int, digest: bytes, report: str) -> None:
     """Records that a source with this digest was read to its end."""
     conn.execute(

@@ -53,6 +53,7 @@ from screens.shell.quarantine_dialog import QuarantineDialog
 from screens.shell.routes import NamedConversations
 from screens.shell.save_dialogs import ask_export
 from screens.shell.shared_text_dialog import SharedTextDialog
+from screens.shell.sources_dialog import SourcesDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.choices import Choices
@@ -110,6 +111,13 @@ class OverviewScreen(WorkbenchScreen[None]):
         Binding("S", "choose_scores", "Scores", tooltip="Choose which set of scores is in force"),
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
         Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
+        Binding(
+            "A",
+            "accounts",
+            "Accounts",
+            tooltip="What was read from each source, and where its text went",
+            show=False,
+        ),
         Binding(
             "Q",
             "quarantine",
@@ -439,6 +447,10 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self.services.project.read_only is None:
             keep = self.services.saved.save_seen
             write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
+
+    def action_accounts(self) -> None:
+        """Shows what was read from each source."""
+        self.app.push_screen(SourcesDialog(self.services.conversations))
 
     def action_quarantine(self) -> None:
         """Shows the records that could not be imported."""

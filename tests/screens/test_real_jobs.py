@@ -49,7 +49,8 @@ async def shown(pilot: Pilot[None], what: Callable[[str], bool]) -> None:
 
 
 async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> None:
-    """A file is imported by its path, the cost of scoring it is counted, and the scores are those in the project."""
+    """A file is imported by its path, its account is shown, the cost of scoring it is counted, and the scores are those in
+    the project."""
     samples = sorted(
         sample_conversations(40, seed=5), key=lambda one: sum(len(m.seen) for m in one.messages)
     )[:3]
@@ -61,6 +62,10 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
             await pilot.press(*str(source))
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "3 conversations" in seen)
+            await press(pilot, "1", "A")
+            await shown(pilot, lambda seen: "samples.jsonl: uniform, because" in seen)
+            await shown(pilot, lambda seen: "nowhere 0.0%" in seen)
+            await press(pilot, "escape")
 
             await press(pilot, "2", "r")
             assert isinstance(pilot.app.screen, RunDialog)

@@ -12,9 +12,9 @@ from engine.conversation import Conversation, render_log
 from engine.errors import WorkbenchError
 from engine.formats import open_inputs
 from engine.records.imports import PLACES, Parsed, SourceReport
+from engine.services.import_accounts import account_lines
 from engine.services.workspace import Workspace
 from engine.stages.importing import ImportStage
-from workbench.commands.accounts import account_lines
 from workbench.commands.mapping import ask_for_mapping
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.exits import DONE, WITH_GAPS

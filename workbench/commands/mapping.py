@@ -9,9 +9,9 @@ from pathlib import Path
 from engine.conversation import Conversation
 from engine.errors import FormatError
 from engine.number_format import counted
+from engine.services.import_accounts import shares_line
 from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
 from engine.text import one_line
-from workbench.commands.accounts import shares_line
 from workbench.commands.narration import print_text
 
 _MESSAGES_SHOWN = 6

@@ -1,9 +1,12 @@
-"""What was read from the sources of an import, as text."""
+"""What was read from the sources of imports, as text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from engine.number_format import counted
 from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
+from engine.stages.sources_read import from_text
 from engine.text import one_line
 
 MOST_SOURCES = 10
@@ -43,6 +46,16 @@ def account_lines(sources: list[SourceReport]) -> list[str]:
     if len(sources) > len(first):
         lines.append(f"... and {len(sources) - len(first):,} more sources (all with --json)")
     return lines
+
+
+def stored_accounts(reports: Sequence[str]) -> str:
+    """The accounts of sources that were read to their end, from the reports that the project has of them."""
+    if not reports:
+        return "No source was read to its end by an import that keeps accounts. Import it again to see its account."
+    lines: list[str] = []
+    for report in map(from_text, reports):
+        lines += [*account_lines([report]), ""]
+    return "\n".join(lines)
 
 
 def _reason_lines(source: SourceReport) -> list[str]:
