@@ -49,7 +49,7 @@ async def shown(pilot: Pilot[None], what: Callable[[str], bool]) -> None:
 
 
 async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> None:
-    """A file is imported by its path, its account is shown, the cost of scoring is counted, the project has the scores."""
+    """A file is imported by its path, its account shown, the cost of scoring counted; the project has the scores."""
     samples = sorted(
         sample_conversations(40, seed=5), key=lambda one: sum(len(m.seen) for m in one.messages)
     )[:3]
