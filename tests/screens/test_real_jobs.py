@@ -17,7 +17,7 @@ from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from screens.shell.run_dialog import RunDialog
 from tests.engine.services.tuned import tune
-from tests.screens.driving import press, settle, text
+from tests.screens.driving import press, settle, text, until
 from workbench.app import WorkbenchApp
 
 SECONDS = 300.0
@@ -61,6 +61,8 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
             await pilot.press(*str(source))
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "3 conversations" in seen)
+            stored = opened.services().conversations.reports
+            await until(pilot, lambda: bool(stored()))  # comes after the conversations are shown
             await press(pilot, "1", "A")
             await shown(pilot, lambda seen: "samples.jsonl: uniform, because" in seen)
             await shown(pilot, lambda seen: "nowhere 0.0%" in seen)
