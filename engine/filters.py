@@ -7,13 +7,19 @@ A filter is a line of terms that must all hold: `state:incomplete turns>5 -tag:s
     field:3..7              lies in the range, ends included
     field>5  >=  <  <=      compares
     -term                   does not hold
+    meta.KEY:a, truth.KEY>5 the same for any field of the metadata or the truth
+    has:field               short for field:any; since: and until: are short for date>= and date<=
+
+docs/filters.md explains it to users.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
 
 from engine.errors import WorkbenchError
@@ -21,10 +27,17 @@ from engine.records.scores import State
 from engine.records.triage import Verdict
 
 Op = Literal[":", "<", "<=", ">", ">="]
-Kind = Literal["choice", "text", "number", "date"]
+Kind = Literal["choice", "text", "number", "date", "anything"]
+"""What the values of a field are; `anything` is compared as numbers where both sides are numbers."""
 
 ANY, NONE = "any", "none"
-"""Values that ask whether there is anything at all, for verdicts, tags and notes."""
+"""Values that ask whether there is anything at all."""
+
+NOVEL = "novel"
+"""The value of `goal` for conversations that came after the clustering and belong to no group."""
+
+DOTTED = ("meta", "truth")
+"""Fields that go on with a dot and a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,8 @@ class Field:
         choices: The only values it can have; empty where any will do.
         help: What it is, for completion and documentation.
         example: Terms that say how it is used; empty where those of its kind do.
+        optional: Whether a conversation may have none, so that `any` and `none` are values.
+        least: The least number it can be.
     """
 
     name: str
@@ -42,13 +57,48 @@ class Field:
     help: str
     choices: tuple[str, ...] = ()
     example: str = ""
+    optional: bool = False
+    least: float = 0
 
 
 FIELDS: Mapping[str, Field] = {
     field.name: field
     for field in (
         Field("state", "choice", "what the score says", tuple(State)),
-        Field("verdict", "choice", "your verdict", (*Verdict, ANY, NONE)),
+        Field("verdict", "choice", "your verdict", (*Verdict, ANY, NONE), optional=True),
+        Field(
+            "disagreement",
+            "choice",
+            "your verdict and the score differ, or this and another set of scores",
+            ("verdict", "scores"),
+        ),
+        Field(
+            "goal",
+            "text",
+            "label of its goal, or a part of it; any, none or novel",
+            example='goal:"book a restaurant" or goal:novel',
+            optional=True,
+        ),
+        Field(
+            "also",
+            "text",
+            "a second goal that it may have",
+            example='also:"book a hotel" or also:any',
+            optional=True,
+        ),
+        Field(
+            "share",
+            "number",
+            "share of its second goal, 0 to 1",
+            example="share>.3 or share:.2...4",
+        ),
+        Field(
+            "remaining",
+            "text",
+            "what the model says is left to do (part of it)",
+            example="remaining:refund or remaining:any",
+            optional=True,
+        ),
         Field("p", "number", "normalised probability of the end, 0 to 1", example="p<.3"),
         Field(
             "success",
@@ -59,16 +109,58 @@ FIELDS: Mapping[str, Field] = {
         Field("turns", "number", "number of turns"),
         Field("messages", "number", "number of messages"),
         Field("length", "number", "characters of all messages"),
+        Field("leaves", "number", "leaves of its response tree, the most of several"),
+        Field(
+            "max_logprob",
+            "number",
+            "log-probability of the best answer of its tree, the lowest of several",
+            example="max_logprob<-3",
+            least=-math.inf,
+        ),
+        Field("entropy", "number", "entropy of its response tree in bits, the most of several"),
+        Field(
+            "tool", "text", "name of a tool that was called; name* is a beginning", optional=True
+        ),
+        Field(
+            "model",
+            "text",
+            "model that answered; name* is a beginning",
+            example="model:gpt-4o or model:gpt-4*",
+            optional=True,
+        ),
         Field("source", "text", "file it came from (part of the name)"),
         Field("name", "text", "id in its file (part of it)"),
         Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),
+        Field("since", "date", "from this day, month or year on"),
+        Field("until", "date", "up to the end of this day, month or year"),
         Field(
             "tag",
             "text",
             "your tag, or any or none; rude? is what its probe predicts",
             example="tag:rude, tag:rude? or tag:none",
+            optional=True,
         ),
-        Field("note", "choice", "whether you left a note", (ANY, NONE)),
+        Field("note", "choice", "whether you left a note", (ANY, NONE), optional=True),
+        Field(
+            "meta",
+            "anything",
+            "a field of the metadata: meta.channel",
+            example="meta.channel:web, meta.cost>0.5 or meta.channel:none",
+            optional=True,
+        ),
+        Field(
+            "truth",
+            "anything",
+            "a field of the truth: truth.reward",
+            example="truth.reward<1, truth.goal:cancel*",
+            optional=True,
+        ),
+        Field(
+            "has",
+            "text",
+            "whether there is any: has:remaining, has:meta.channel",
+            example="has:remaining, has:note or has:meta.channel",
+        ),
         Field(
             "draw",
             "number",
@@ -86,8 +178,13 @@ SortKey = Literal[
 """What a list can be ordered by; `id` is the order of import, the others are fields."""
 
 _OPS = re.compile(r"(?P<field>[A-Za-z_]+)(?P<op>:|>=|<=|>|<|=)")
+_OP = re.compile(r":|>=|<=|>|<|=")
+_DOTTED = re.compile(rf"({'|'.join(DOTTED)})\.", re.IGNORECASE)
+_SHORT: Mapping[str, Op] = {"since": ">=", "until": "<="}
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?$")
 _PLAIN = re.compile(r"[^\s\",]+$")
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+_PLAIN_KEY = re.compile(r"[^\s:<>=\",]+$")
 
 
 class FilterError(WorkbenchError):
@@ -121,7 +218,12 @@ class Term:
         if self.field == TEXT:
             return sign + (f'"{self.values[0]}"' if self.whole else self.values[0])
         values = "..".join(self.values) if self.span else ",".join(_quoted(v) for v in self.values)
-        return f"{sign}{self.field}{self.op}{values}"
+        return f"{sign}{_quoted_field(self.field)}{self.op}{values}"
+
+    @property
+    def key(self) -> str:
+        """Of a term on the metadata or the truth, the name of the field there; else empty."""
+        return self.field.partition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,34 +309,87 @@ def _term(word: _Word) -> Term:
     negated = text.startswith("-") and len(text) > 1 and not quoted[0]
     if negated:
         text, quoted, at = text[1:], quoted[1:], at + 1
-    match = _OPS.match(text)
-    if match is None or any(quoted[: match.end()]):
+    head = _head(text, quoted)
+    if head is None:
         if not text:
             raise FilterError("Nothing is between the quotation marks.", "Write a word there.", at)
         return Term(TEXT, ":", (text,), negated, whole=any(quoted))
-    name = match["field"].lower()
-    field = FIELDS.get("p" if name == "p_end" else name)
-    if field is None:
-        raise FilterError(
-            f"There is no field “{match['field']}”.",
-            f'Fields are {", ".join(FIELDS)}. To search for the text itself, quote it: "{text}".',
-            at,
-        )
-    op: Op = ":" if match["op"] == "=" else match["op"]  # type: ignore[assignment]
-    at += match.end()
-    raw = _split(text[match.end() :], quoted[match.end() :])
+    written, sign, end = head
+    field, name = _field(written, text, at)
+    op: Op = ":" if sign == "=" else sign  # type: ignore[assignment]
+    at += end
+    raw = _split(text[end:], quoted[end:])
     if not raw or not all(raw):
-        raise FilterError(f"“{field.name}{match['op']}” needs a value.", _expects(field), at)
-    if op != ":" and (field.kind in ("choice", "text") or len(raw) != 1):
-        raise FilterError(
-            f"“{field.name}” cannot be compared so.", _expects(field), at - len(match["op"])
-        )
+        raise FilterError(f"“{name}{sign}” needs a value.", _expects(field), at)
+    short = field.name in ("has", *_SHORT)
+    no_comparison = field.kind in ("choice", "text") or short
+    if (op != ":" and (no_comparison or len(raw) != 1)) or (short and len(raw) != 1):
+        raise FilterError(f"“{name}” cannot be compared so.", _expects(field), at - len(sign))
+    if field.name == "has":
+        return _has(raw[0], at, negated)
+    if field.name in _SHORT:
+        return Term("date", _SHORT[field.name], (_value(field, raw[0], at),), negated)
     ends = tuple(raw[0].split("..")) if len(raw) == 1 and op == ":" else ()
-    if len(ends) == 2 and all(ends) and field.kind in ("number", "date"):
-        return Term(field.name, op, tuple(_value(field, v, at) for v in ends), negated, span=True)
+    is_literal = field.kind == "anything" and any(quoted[end:])
+    if len(ends) == 2 and all(ends) and _has_ranges(field, ends) and not is_literal:
+        return Term(name, op, tuple(_value(field, v, at) for v in ends), negated, span=True)
     if field.name == "draw" and op == ":":
         raise FilterError("“draw” is never just that number.", _expects(field), at)
-    return Term(field.name, op, tuple(_value(field, v, at) for v in raw), negated)
+    return Term(name, op, tuple(_value(field, v, at) for v in raw), negated)
+
+
+def _head(text: str, quoted: Sequence[bool]) -> tuple[str, str, int] | None:
+    """(field as written, sign, where the values begin); None for words to search for."""
+    dotted = _DOTTED.match(text)
+    if dotted is not None and not any(quoted[: dotted.end()]):
+        for sign in _OP.finditer(text, dotted.end()):
+            if not any(quoted[sign.start() : sign.end()]):
+                return text[: sign.start()], sign[0], sign.end()
+        return None
+    match = _OPS.match(text)
+    if match is None or any(quoted[: match.end()]):
+        return None
+    return match["field"], match["op"], match.end()
+
+
+def _field(written: str, text: str, at: int) -> tuple[Field, str]:
+    """The field of a name, and the name in the form of `Term.field`."""
+    name, dot, key = written.partition(".")
+    name = name.lower()
+    field = FIELDS.get("p" if name == "p_end" else name)
+    if field is None:
+        near = get_close_matches(name, FIELDS, 3)
+        raise FilterError(
+            f"There is no field “{written}”.",
+            (f"Do you mean {' or '.join(near)}? " if near else "")
+            + f'Fields are {", ".join(FIELDS)}. To search for the text itself, quote it: "{text}".',
+            at,
+        )
+    if field.name in DOTTED:
+        if not key:
+            raise FilterError(f"“{field.name}” needs the name of a field.", _expects(field), at)
+        return field, f"{field.name}{dot}{key}"
+    return field, field.name
+
+
+def _has(name: str, at: int, negated: bool) -> Term:
+    """`has:tag` is `tag:any`."""
+    field, name = _field(name, name, at)
+    if not field.optional:
+        raise FilterError(f"Every conversation has “{name}”, or it is no field to ask for.",
+                          _expects(FIELDS["has"]), at)  # fmt: skip
+    return Term(name, ":", (ANY,), negated)
+
+
+def _has_ranges(field: Field, ends: Sequence[str]) -> bool:
+    if field.kind == "anything":
+        return all(map(is_number, ends)) or all(map(_DATE.match, ends))
+    return field.kind in ("number", "date")
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def _split(text: str, quoted: Sequence[bool]) -> list[str]:
@@ -255,7 +410,7 @@ def _value(field: Field, value: str, at: int) -> str:
         return value.lower()
     if field.kind == "number":
         try:
-            if not float(value) >= 0:
+            if not float(value) >= field.least:
                 raise wrong
         except ValueError:
             raise wrong from None
@@ -269,7 +424,7 @@ def _expects(field: Field) -> str:
         return f"Like {field.example}."
     example = {
         "number": f"Like {field.name}>5, {field.name}:3..7",
-        "date": "Like date:2026-03, date>=2026-03-14",
+        "date": f"Like {field.name}:2026-03, {field.name}{'>=' if field.name == 'date' else ':'}2026-03-14",
         "text": f"Like {field.name}:web, or quoted when it has spaces",
         "choice": f"One of {', '.join(field.choices)}",
     }
@@ -278,45 +433,150 @@ def _expects(field: Field) -> str:
 
 def _quoted(value: str) -> str:
     plain = _PLAIN.match(value) and not value.startswith("-") and not _OPS.match(value)
-    return value if plain else f'"{value}"'
+    return value if (plain and ".." not in value) or is_number(value) else f'"{value}"'
+
+
+def _quoted_field(name: str) -> str:
+    before, dot, key = name.partition(".")
+    return f"{before}{dot}{key if _PLAIN_KEY.match(key) else _wrapped(key)}" if dot else name
+
+
+def _wrapped(text: str) -> str:
+    return f'"{text}"'
+
+
+Known = Mapping[str, Sequence[tuple[str, int]]]
+"""Values that occur, by field, each with the number of conversations. Those of `meta` and `truth` are the keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A replacement for the text from `start` to the cursor; `help` explains it."""
+    """A replacement for the text from `start` to the cursor; `help` explains it.
+
+    Attributes:
+        goes_on: Whether the term is not at its end with it.
+        count: Number of conversations with this value; None where it is not known.
+    """
 
     start: int
     text: str
     help: str
+    goes_on: bool = False
+    count: int | None = None
 
 
-def completions(text: str, cursor: int, known: Mapping[str, Sequence[str]]) -> list[Completion]:
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The term that is being written.
+
+    Attributes:
+        field: Its field as `Term.field`, or `meta` or `truth` while the key is written; None while it is a word.
+        start: Where the text begins that a completion replaces.
+        typed: That text, without quotation marks.
+        rest: The other terms; without the ones that cannot be understood.
+    """
+
+    field: str | None
+    start: int
+    typed: str
+    rest: Filter
+
+
+def unfinished(text: str, cursor: int) -> Unfinished | None:
+    """What is being written at the cursor; None inside quoted words, and where the field is not known."""
+    start, inside = 0, False
+    for at, char in enumerate(text[:cursor]):
+        if char == '"':
+            inside = not inside
+        elif char.isspace() and not inside:
+            start = at + 1
+    end = next((at for at in range(cursor, len(text)) if text[at].isspace()), len(text))
+    rest = _understood(f"{text[:start]} {'' if inside else text[end:]}")
+    if text[start:cursor].startswith("-"):
+        start += 1
+    places = [at for at in range(start, cursor) if text[at] != '"']
+    chars = "".join(text[at] for at in places)
+    quoted = [text[start:at].count('"') % 2 == 1 for at in places]
+    head = _head(chars, quoted)
+    if head is None:
+        if '"' in text[start:cursor]:
+            return None
+        dotted = _DOTTED.match(chars)
+        return Unfinished(dotted[1].lower() if dotted else None, start, chars, rest)
+    try:
+        _, name = _field(head[0], chars, start)
+    except FilterError:
+        return None
+    value = head[2]
+    for index in range(value, len(chars)):
+        if chars[index] == "," and not quoted[index]:
+            value = index + 1
+    last = places[value - 1] + 1
+    return Unfinished(name, last, chars[value:], rest)
+
+
+def _understood(text: str) -> Filter:
+    """The terms of a line that can be read."""
+    try:
+        words = _words(text)
+    except FilterError:
+        return Filter()
+    terms = []
+    for word in words:
+        try:
+            terms.append(_term(word))
+        except FilterError:
+            continue
+    return Filter(tuple(terms))
+
+
+def completions(text: str, cursor: int, known: Known) -> list[Completion]:
     """Completions at the cursor: field names, or values of the field that is being written.
 
     Args:
-        known: Values that occur in the project, by field (sources, tags).
+        known: Values that occur in the project.
     """
-    before = text[:cursor]
-    if before.count('"') % 2:
+    wanted = unfinished(text, cursor)
+    if wanted is None:
         return []
-    start = max(before.rfind(" "), before.rfind("\t")) + 1
-    if before[start:].startswith("-"):
-        start += 1
-    word = before[start:]
-    match = _OPS.match(word)
-    if match is None:
+    start, typed = wanted.start, wanted.typed.lower()
+    if wanted.field is None:
         found = [
-            Completion(start, f"{f.name}{'' if f.kind == 'number' else ':'}", f.help)
-            for f in FIELDS.values()
+            Completion(start, _begun(field), field.help, goes_on=True) for field in FIELDS.values()
         ]
-    else:
-        field = FIELDS.get(match["field"].lower())
-        if field is None:
-            return []
-        start += max(match.end(), word.rfind(",") + 1)
-        values = [*field.choices, *known.get(field.name, ())]
-        if field.name == "tag":
-            values += [f"{name}?" for name in known.get("tag", ())] + [ANY, NONE]
-        found = [Completion(start, _quoted(value), field.help) for value in values]
-    typed = before[start:].lower()
-    return [c for c in found if c.text.lower().startswith(typed) and c.text.lower() != typed]
+        return [c for c in found if c.text.startswith(typed) and c.text != typed]
+    name = wanted.field
+    field = FIELDS[name.partition(".")[0]]
+    if name in DOTTED:
+        keys = [(f"{name}.{key}", count) for key, count in known.get(name, ())]
+        return [
+            Completion(start, f"{_quoted_field(key)}:", field.help, goes_on=True, count=count)
+            for key, count in keys
+            if key.lower().startswith(typed)
+        ]
+    counts = dict(known.get(name, ()))
+    values = [*field.choices, *(value for value in counts if value not in field.choices)]
+    if name == "tag":
+        values += [f"{tag}?" for tag in counts]
+    if name == "goal":
+        values.append(NOVEL)
+    if name == "has":
+        values = [one.name for one in FIELDS.values() if one.optional and one.name not in DOTTED]
+    if field.optional and not field.choices:
+        values += [ANY, NONE]
+    return [
+        Completion(start, _quoted(value), field.help, count=counts.get(value))
+        for value in dict.fromkeys(values)
+        if _begins(value.lower(), typed) and value.lower() != typed
+    ]
+
+
+def _begun(field: Field) -> str:
+    if field.name in DOTTED:
+        return f"{field.name}."
+    return field.name if field.kind == "number" else f"{field.name}:"
+
+
+def _begins(value: str, typed: str) -> bool:
+    """Whether a word of the value begins with what was typed."""
+    return value.startswith(typed) or f" {typed}" in value

@@ -11,6 +11,7 @@ from engine import folders
 from engine.events import DataChanged, Event, Listener
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
+from engine.services.comparison.service import ComparisonService
 from engine.services.exports import ExportFiles
 from engine.services.goals.run_stages import GOAL_STAGES, GoalStages
 from engine.services.goals.service import GoalService
@@ -34,7 +35,7 @@ from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
-from engine.views.decision_log import DecisionLog
+from engine.views.decision_log import DecisionLog, complete_goal_index
 from engine.views.merge_queue_cache import MergeQueueCache
 from engine.worker.routing import RoutedProcess
 
@@ -66,6 +67,7 @@ class Workspace:
         # The catalogue first: when it cannot be read, no project is left open and locked.
         self.catalog = Catalog(folders.data_dir(), folders.cache_dir())
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
+        complete_goal_index(self.project)
         self.network = NetworkService(self.project)
         self.endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
         self.process = RoutedProcess(folders.log_dir() / "model.log", self.endpoints.connect)
@@ -161,6 +163,7 @@ class Workspace:
             saved=SavedStore(self.project),
             exports=ExportFiles(self.project),
             calibration=CalibrationService(self.project, self._tell("rule")),
+            comparison=ComparisonService(self.project, self.merge_queue_cache),
             teaching=self.teaching,
             trees=TreeService(
                 self.project, self.process, self.tree_runs, self.runner, self._tell("tree")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from array import array
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ PHRASES = "phrases"
 """The label configuration of phrases of the members, which are there before any model writes labels."""
 LABEL_WORDS = 3
 """Number of distinctive words in the name of a cluster without a label."""
+MEDIAN_SHARE = 0.9
+"""Share of the own cluster of the median member, against the nearest other one alone."""
 
 
 def word_label(words: Sequence[str]) -> str:
@@ -185,11 +188,39 @@ def add(
         " FROM membership WHERE clustering_id = ?1) WHERE id = ?1",
         (key,),
     )
+    put_second_shares(conn, key)
     if names:
         register_labels(conn, key, PHRASES)
         add_labels(conn, key, PHRASES, run_id, names)
     show(conn, key)
     return key
+
+
+def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
+    """Stores for each member the share of the nearest other cluster, between 0 and 1; usually below .5.
+
+    It is the softmax over the two clusters of cosine times a sharpness, which is chosen so that the median member has
+    the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.membership`.
+    """
+    own = "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
+    (count,) = conn.execute(f"SELECT count(*) {own}", (clustering_id,)).fetchone()
+    if not count:
+        return
+    (gap,) = conn.execute(
+        f"SELECT second_distance - distance {own} ORDER BY 1 LIMIT 1 OFFSET ?",
+        (clustering_id, count // 2),
+    ).fetchone()
+    sharpness = math.log(MEDIAN_SHARE / (1 - MEDIAN_SHARE)) / min(2.0, max(gap, 1e-3))
+
+    def share(difference: float) -> float:
+        return 1 / (1 + math.exp(min(700.0, sharpness * difference)))
+
+    conn.create_function("share_of_second", 1, share, deterministic=True)
+    conn.execute(
+        "UPDATE membership SET second_share = share_of_second(second_distance - distance)"
+        " WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL",
+        (clustering_id,),
+    )
 
 
 _CLUSTERING = (

@@ -23,6 +23,7 @@ from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRo
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
 from engine.store import (
+    completing,
     counting,
     earlier_states,
     imports,
@@ -264,6 +265,17 @@ class ConversationStore:
         """The first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
             return imports.quarantined(conn, limit=limit)
+
+    def values(self, field: str, rest: Filter) -> list[tuple[str, int]]:
+        """Values of a field of filters with the number of conversations that also match the rest of the filter.
+
+        The most frequent come first, months in their order. For `meta` and `truth` they are the keys.
+
+        Raises:
+            WorkbenchError: The rest of the filter cannot be answered.
+        """
+        with self._project.reading() as conn:
+            return completing.values(conn, field, rest)
 
     def sources(self) -> list[str]:
         """Labels of the sources, in order of import."""

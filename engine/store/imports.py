@@ -13,7 +13,7 @@ from engine.conversation import Conversation, Message, content_hash, count_turns
 from engine.records.conversations import LeakRow, QuarantineRow
 from engine.records.imports import Parsed, Rejected
 from engine.shared_text import SharedText
-from engine.store import cjk_index, earlier_states, shared_text
+from engine.store import cjk_index, earlier_states, facets, shared_text
 from engine.store.messages import messages_of
 from engine.store.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
 from engine.store.verdicts import verdict_sql
@@ -324,6 +324,7 @@ def _part(
     ):
         conn.execute(statement, (key, alias_id))
     conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
+    facets.add_stored(conn, [key])
 
 
 class _Batch:
@@ -336,6 +337,7 @@ class _Batch:
         self.messages: list[tuple[Any, ...]] = []
         self.truths: list[tuple[Any, ...]] = []
         self.leaks: list[tuple[Any, ...]] = []
+        self.facets: list[tuple[int, set[facets.Facet]]] = []
 
     def take(self, source_id: int, key: int, digest: bytes, record: Parsed) -> None:
         """Adds a record under the id `key`."""
@@ -385,6 +387,8 @@ class _Batch:
         if conversation.truth is not None:
             self.truths.append((key, to_json(conversation.truth)))
         self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
+        found = facets.facets_of(conversation.meta, conversation.truth, messages)
+        self.facets.append((key, found))
 
     def write(self, conn: sqlite3.Connection) -> None:
         """Stores everything; a conversation whose text was cleared gets the new one."""
@@ -418,6 +422,7 @@ class _Batch:
             "INSERT INTO leak (conversation_id, message, rule, found) VALUES (?, ?, ?, ?)",
             self.leaks,
         )
+        facets.add(conn, self.facets)
 
 
 def quarantine(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:

@@ -12,14 +12,16 @@ import unicodedata
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from random import Random
 from typing import Any
 
 from engine.errors import WorkbenchError
-from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term
+from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term, is_number
 from engine.records.scores import DecisionRule, State
 from engine.records.taught import NOT, SUCCESS
-from engine.store import cjk_index, settings
+from engine.records.triage import Verdict
+from engine.store import cjk_index, facets, goal_groups, scores, settings, trees
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import MESSAGE_BITS, placeholders
@@ -46,7 +48,13 @@ _JUDGED = {
     "tag": (CURRENT_TAGS, "tag"),
     "note": (CURRENT_NOTES, "note"),
 }
-_OF_FEW = {TEXT, *_JUDGED}
+_OF_FEW = {TEXT, "remaining", *_JUDGED}
+_OF_TREES = {
+    "leaves": "max(leaves)",
+    "max_logprob": "min(max_log_prob)",
+    "entropy": "max(entropy_high)",
+}
+_REMAINING = "SELECT conversation_id FROM remaining WHERE score_config_hash = ? AND text <> ''"
 _COMPARED: Mapping[Op, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -202,6 +210,25 @@ def _holds(
         return found
     if term.field in _JUDGED:
         return _judged(conn, term, among)
+    if term.field == "disagreement":
+        return _disagreeing(conn, term, among, rule, config)
+    if term.field in ("goal", "also"):
+        second = term.field == "also"
+        return goal_groups.conversations(conn, term.values, among, second=second)
+    if term.field == "share":
+        inner = _number("share", term)
+        return among & among.of(goal_groups.with_share(conn, inner.text, inner.values))
+    if term.field in _OF_TREES:
+        inner = _number(_OF_TREES[term.field], term)
+        sql = (
+            "SELECT conversation_id FROM tree WHERE config_hash = ? AND reason IS NULL"
+            f" GROUP BY conversation_id HAVING {inner.text}"
+        )
+        return _select(conn, among, sql, (trees.chosen(conn), *inner.values))
+    if term.field == "remaining":
+        return _remaining(conn, term, among, config)
+    if term.field in (facets.TOOL, facets.MODEL) or term.key:
+        return _with_facet(conn, term, among)
     if term.field == "draw":
         return _drawn(term, among)
     if term.field == TEXT:
@@ -261,6 +288,108 @@ def _judged(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         if NONE in term.values:
             found |= among - anything
     return found
+
+
+def _disagreeing(
+    conn: sqlite3.Connection, term: Term, among: IdSet, rule: DecisionRule, config: str | None
+) -> IdSet:
+    """Those of `among` that one calls complete and the other incomplete."""
+
+    def scored(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
+        complete, incomplete = (
+            _select(conn, among, *in_state(rule, config, state))
+            for state in (State.COMPLETE, State.INCOMPLETE)
+        )
+        return complete, incomplete
+
+    complete, incomplete = scored(rule, config)
+    found = among - among
+    if "verdict" in term.values:
+        rows = f"SELECT conversation_id FROM ({CURRENT_VERDICTS}) WHERE verdict = ?"
+        found |= complete & _select(conn, among, rows, (Verdict.INCOMPLETE,))
+        found |= incomplete & _select(conn, among, rows, (Verdict.COMPLETE,))
+    if "scores" in term.values:
+        for other in scores.configs(conn):
+            if other.config_hash != config:
+                yes, no = scored(settings.rule(conn, other.config_hash), other.config_hash)
+                found |= (complete & no) | (incomplete & yes)
+    return found
+
+
+def _remaining(conn: sqlite3.Connection, term: Term, among: IdSet, config: str | None) -> IdSet:
+    """Those of `among` whose remaining tasks, written for the scores in force, have a part of the text."""
+    found = among - among
+    parts = tuple(value for value in term.values if value not in (ANY, NONE))
+    if parts:
+        inner = _parts("text", parts)
+        found |= _select(conn, among, f"{_REMAINING} AND {inner.text}", (config, *inner.values))
+    if len(parts) < len(term.values):
+        anything = _select(conn, among, _REMAINING, (config,))
+        if ANY in term.values:
+            found |= anything
+        if NONE in term.values:
+            found |= among - anything
+    return found
+
+
+def _with_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Those of `among` with a tool, a model, or a field of metadata or truth.
+
+    Raises:
+        WorkbenchError: No conversation has the field of metadata or truth.
+    """
+    if term.key and not facets.is_known(conn, term.field):
+        beginning = term.field.partition(".")[0] + "."
+        known = facets.keys(conn, beginning)
+        near = get_close_matches(term.field, known, 3, 0.5) or known[:5]
+        raise WorkbenchError(
+            f"No conversation has the field “{term.field}”.",
+            f"Do you mean {' or '.join(near)}?"
+            if near
+            else f"No conversation has any {'metadata' if beginning == 'meta.' else 'truth'}.",
+        )
+    found = among - among
+    inner = _facet(tuple(value for value in term.values if value not in (ANY, NONE)), term)
+    if inner.text:
+        found |= among.of(read_ids(conn, _FACETS.format(inner.text), (term.field, *inner.values)))
+    if ANY in term.values or NONE in term.values:
+        anything = among.of(read_ids(conn, _FACETS.format("TRUE"), (term.field,)))
+        if ANY in term.values:
+            found |= anything
+        if NONE in term.values:
+            found |= among - anything
+    return among & found
+
+
+_FACETS = (
+    "SELECT conversation_id FROM conversation_facet"
+    " WHERE facet_id IN (SELECT id FROM facet WHERE key = ? AND ({}))"
+)
+
+
+def _facet(wanted: Sequence[str], term: Term) -> _Sql:
+    """The condition on a facet that its value is one of these; empty without any."""
+    if not wanted:
+        return _Sql("")
+    if (term.span or term.op != ":") and all(map(is_number, wanted)):
+        return _number("number", term)
+    values = tuple(_storable(value)[: facets.LONGEST] for value in wanted)
+    if term.span:
+        return _date("value", term)
+    if term.op != ":":
+        return _Sql(f"value {term.op} ?", values)
+    conditions, found = [], []
+    for value in values:
+        if value.endswith("*"):
+            conditions.append("substr(value, 1, length(?)) = ? COLLATE NOCASE")
+            found += [value[:-1], value[:-1]]
+        else:
+            conditions.append("value = ?")
+            found.append(value)
+        if is_number(value):
+            conditions.append("number = CAST(? AS REAL)")
+            found.append(value)
+    return _Sql(" OR ".join(conditions), tuple(found))
 
 
 def _proposed(conn: sqlite3.Connection, among: IdSet, tag: str) -> IdSet:

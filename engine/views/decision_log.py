@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
@@ -10,13 +11,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import ProjectError, UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import transfer_decisions
 from engine.records.goals import GoalDecision
-from engine.store import clusterings, goal_decisions
+from engine.store import clusterings, goal_decisions, goal_groups
 from engine.store.project import Project
 from engine.store.sql import snapshot, utc_now
+from engine.views.goal_index import store_groups
 
 T = TypeVar("T")
 Plan = Callable[[MergeState], Iterable[GoalDecision]]
@@ -24,6 +26,9 @@ Plan = Callable[[MergeState], Iterable[GoalDecision]]
 
 KEPT = 2
 """Clusterings whose members are kept in memory."""
+
+MOVING = ("split", "move")
+"""Kinds of decisions after which a conversation may not be in the group that its cluster became."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,8 @@ class DecisionLog:
             key = clusterings.add(conn, **made)
             if before is not None:
                 self._take_over(conn, before, key)
+            else:
+                self._index(conn, key, self._read(conn, key), ())
             return key
 
         return self._write(work)
@@ -125,6 +132,7 @@ class DecisionLog:
             if act is None:
                 return None
             found = [d for d in goal_decisions.history(conn, clustering_id) if d.act == act]
+            self._index(conn, clustering_id, self._read(conn, clustering_id), found)
             return replace(found[0], active=active, count=len(found))
 
         return self._write(work)
@@ -152,7 +160,20 @@ class DecisionLog:
             following += 1
         goal_decisions.append(conn, clustering_id, done)
         self._keep(clustering_id, _version(conn, clustering_id), state)
+        self._index(conn, clustering_id, state, done)
         return done
+
+    def _index(
+        self,
+        conn: sqlite3.Connection,
+        clustering_id: int,
+        state: MergeState,
+        decisions: Iterable[GoalDecision],
+    ) -> None:
+        """Stores the groups after these decisions for filters and views of SQL."""
+        moved = any(decision.kind in MOVING for decision in decisions)
+        clusters = self._base(conn, clustering_id) if moved else None
+        store_groups(conn, clustering_id, state, clusters)
 
     def _take_over(self, conn: sqlite3.Connection, before: int, key: int) -> None:
         """Transfers the active and the unplaced decisions of one clustering to another, except those that come from
@@ -240,6 +261,25 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
         UsageError: There is no such clustering.
     """
     return _decided(conn, clustering_id, _undecided(conn, clustering_id))
+
+
+def complete_goal_index(project: Project) -> None:
+    """Stores the groups of clusterings that an earlier version made, where the file can be written."""
+    with project.reading() as conn:
+        missing = goal_groups.missing(conn)
+    if not missing:
+        return
+
+    def work(conn: sqlite3.Connection) -> None:
+        for clustering_id in missing:
+            clusters = _undecided(conn, clustering_id)
+            store_groups(conn, clustering_id, _decided(conn, clustering_id, clusters), clusters)
+
+    if project.read_only is None:
+        project.write(work)
+    else:
+        with contextlib.suppress(ProjectError), Project.open(project.path) as writable:
+            writable.write(work)
 
 
 def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:

@@ -1,4 +1,4 @@
-"""Opens the filter line of a screen; the sources and tags of the project complete what is typed."""
+"""Opens the filter line of a screen; values that occur in the project, with their counts, complete what is typed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,5 @@ def edit_filter(screen: WorkbenchScreen[Any], *, words: bool = False) -> None:
         words: Puts the cursor behind the present filter, to add words to search for.
     """
     line = screen.query_one(FilterLine)
+    line.read_values = screen.services.conversations.values
     line.edit(words=words)
-
-    def known(found: tuple[list[str], list[tuple[str, int]]]) -> None:
-        line.know({"source": found[0], "tag": [tag for tag, _ in found[1]]})
-
-    conversations = screen.services.conversations
-    screen.in_background(
-        lambda: (conversations.sources(), conversations.tags()), known, group="known"
-    )

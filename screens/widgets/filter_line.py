@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -17,8 +17,9 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
-from engine.filters import FIELDS, Completion, Filter, FilterError, completions, parse_filter
+from engine.filters import Completion, Filter, FilterError, completions, parse_filter, unfinished
 from engine.text import display_safe, one_line
+from screens.widgets.background import background
 from screens.widgets.keyed import Keyed
 
 TYPING_REST = 0.2
@@ -76,7 +77,11 @@ class FilterInput(Keyed, Input):
 
 
 class FilterLine(Vertical):
-    """Visible while it has the focus or holds a filter; completions and mistakes are drawn over the list below."""
+    """Visible while it has the focus or holds a filter; completions and mistakes are drawn over the list below.
+
+    Attributes:
+        read_values: Reads the values of a field with their counts among what the rest of the filter matches.
+    """
 
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; }
@@ -117,7 +122,9 @@ class FilterLine(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._known: Mapping[str, Sequence[str]] = {}
+        self.read_values: Callable[[str, Filter], Sequence[tuple[str, int]]] | None = None
+        self._values_of: tuple[str, Filter] | None = None
+        self._values: Sequence[tuple[str, int]] = ()
         self._timer: Timer | None = None
         self._asked = Filter()
         self._found: list[Completion] = []
@@ -147,11 +154,6 @@ class FilterLine(Vertical):
     def _input(self) -> FilterInput:
         return self.query_one(FilterInput)
 
-    def know(self, known: Mapping[str, Sequence[str]]) -> None:
-        """Sets the values that complete fields; values with control characters are left out."""
-        self._known = known
-        self._offer()
-
     def put(self, wanted: Filter) -> None:
         """Writes a filter that was asked for elsewhere."""
         self._asked = wanted
@@ -163,6 +165,7 @@ class FilterLine(Vertical):
         if words and self._input.value and not self._input.value.endswith(" "):
             self._write(self._input.value + " ")
         self.add_class("-used")
+        self._values_of = None  # the counts may have changed since
         self._input.focus()
         self._input.cursor_position = len(self._input.value)
         self.call_after_refresh(self._offer)
@@ -247,17 +250,21 @@ class FilterLine(Vertical):
         if not self.query(FilterInput) or not self._input.has_focus:
             return
         text, cursor = self._input.value, self._input.cursor_position
+        known = {self._values_of[0]: self._values} if self._values_of is not None else {}
         self._found = [
             found
-            for found in completions(text, cursor, self._known)
-            if display_safe(found.text) == found.text
+            for found in completions(text, cursor, known)
+            if display_safe(found.text) == found.text  # not those with control characters
         ]
+        self._read_values(text, cursor)
         offered = self.query_one(OptionList)
         offered.clear_options()
         offered.add_options(
             Option(
                 Content.assemble(
-                    (f"{one_line(found.text, 40):<18}", "bold"), (f" {found.help}", "$tone-muted")
+                    (f"{one_line(found.text, 40):<18}", "bold"),
+                    (f" {found.count:>9,} " if found.count is not None else "", "$tone-accent"),
+                    (f" {found.help}", "$tone-muted"),
                 )
             )
             for found in self._found
@@ -265,6 +272,24 @@ class FilterLine(Vertical):
         offered.highlighted = None
         self._moved = False
         self._show_offers()
+
+    def _read_values(self, text: str, cursor: int) -> None:
+        """Reads the values of the field that is being written, unless they are here."""
+        wanted, read = unfinished(text, cursor), self.read_values
+        if wanted is None or wanted.field is None or read is None:
+            return
+        asked = field, rest = wanted.field, wanted.rest
+        if asked == self._values_of:
+            return
+        self._values_of, self._values = asked, ()
+
+        def arrived(values: Sequence[tuple[str, int]]) -> None:
+            if self._values_of == asked:
+                self._values = values
+                self._offer()
+
+        # a rest that cannot be answered is told when the whole filter is applied
+        background(self, lambda: read(field, rest), arrived, lambda _: None, group="values")
 
     def _show_offers(self) -> None:
         if self._input.completing != bool(self._found):
@@ -310,7 +335,7 @@ class FilterLine(Vertical):
         found = self._found[self.query_one(OptionList).highlighted or 0]
         value, cursor = self._input.value, self._input.cursor_position
         # A field goes on with its value; after a value the next term may follow.
-        behind = "" if found.text.rstrip(":") in FIELDS else " "
+        behind = "" if found.goes_on else " "
         self._input.value = value[: found.start] + found.text + behind + value[cursor:].lstrip()
         self._input.cursor_position = found.start + len(found.text) + len(behind)
 

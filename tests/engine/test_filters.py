@@ -101,7 +101,7 @@ class TestCompleting:
 
     def test_values_that_occur_in_the_project(self) -> None:
         """Sources with spaces are offered quoted."""
-        found = completions("-source:", 8, {"source": ["a b.json", "web"]})
+        found = completions("-source:", 8, {"source": [("a b.json", 3), ("web", 2)]})
 
         assert [c.text for c in found] == ['"a b.json"', "web"]
 

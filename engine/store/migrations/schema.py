@@ -20,6 +20,7 @@ from engine.store.migrations.m007_probes import m007_probes
 from engine.store.migrations.m008_taught import m008_taught
 from engine.store.migrations.m009_reasoning import m009_reasoning
 from engine.store.migrations.m010_earlier_states import m010_earlier_states
+from engine.store.migrations.m011_one_query import m011_one_query
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -32,6 +33,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m008_taught,
     m009_reasoning,
     m010_earlier_states,
+    m011_one_query,
 )
 
 SCHEMA = len(MIGRATIONS)

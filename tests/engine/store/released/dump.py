@@ -25,6 +25,7 @@ from engine.store import (
     clusterings,
     goal_answers,
     goal_decisions,
+    goal_groups,
     goals,
     hidden_states,
     imports,
@@ -36,6 +37,7 @@ from engine.store import (
 )
 from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
 from engine.store.goal_answers import PairAnswer
+from engine.store.goal_groups import GroupEntry
 from engine.store.goals import GoalEntry
 from engine.store.hidden_states import BoundaryPlace, StateEntry
 from engine.store.migrations.schema import SCHEMA
@@ -134,6 +136,8 @@ def _cluster(conn: sqlite3.Connection) -> None:
     clusterings.register_labels(conn, key, "l")
     clusterings.add_labels(conn, key, "l", 1, [LabelEntry(0, "Buying", "They buy.")])
     clusterings.assign(conn, key, 1, [Assigned(2, "c1", 0.5, (("c0", 0.4),), 0.3, 0)])
+    groups = [GroupEntry("c0", "c0", None), GroupEntry("c1", "c1", "Asking")]
+    goal_groups.put(conn, key, groups, [(2, "c0")])
     goal_answers.register(conn, key, "p")
     answer = PairAnswer("sides", 0.5, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 0.1)
     goal_answers.add(conn, "p", 1, [answer])
