@@ -116,6 +116,7 @@ COMMANDS = (
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
     Command("export", "write conversations, scores, verdicts and more as lines of JSON or CSV", "exporting:export"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
+    Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("analyse turns", "means of scores and outcomes, by the number of turns", "analyse:analyse"),
     Command(
@@ -156,6 +157,8 @@ COMMANDS = (
     Command("bench", "measure speed against named baselines", "bench:bench"),
 )  # fmt: skip
 
+FILTERS = ("--filter", "--a", "--b")
+"""Options whose value is a filter."""
 _OFFLINE = "reach nothing, not even the endpoints and hubs that are configured"
 
 
@@ -239,7 +242,7 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
     """
     joined: list[str] = []
     for word in words:
-        if joined and joined[-1] == "--filter":
+        if joined and joined[-1] in FILTERS:
             joined[-1] += f"={word}"
         else:
             joined.append(word)

@@ -343,6 +343,37 @@ def completion_rate(
     return CompletionRate(conversations, scored, apparent, interval)
 
 
+def rate_difference(
+    calibration: Calibration, first: tuple[int, int], second: tuple[int, int]
+) -> Interval | None:
+    """The change of the completion rate without the classifier's errors, as in `completion_rate`; None if unknown.
+
+    The errors cancel out of a difference but for its scale: (apparent2 - apparent1) / (sensitivity + specificity - 1).
+    It assumes that they are as frequent in the one part as in the other.
+
+    Args:
+        first, second: Of each part the number of scored conversations at or above the threshold, and of all scored.
+    """
+    if len(calibration.errors) == 0 or not (first[1] and second[1]):
+        return None
+    gain = calibration.errors.sum(axis=1) - 1
+    if gain[0] <= 1e-12:
+        return None
+    seen = second[0] / second[1] - first[0] / first[1]
+    random = np.random.default_rng([SEED, *first, *second])
+    before, after = (
+        random.beta(called + 0.5, scored - called + 0.5, size=len(gain) - 1)
+        for called, scored in (first, second)
+    )
+    telling = gain[1:] > 0
+    change = np.clip((after - before) / np.where(telling, gain[1:], 1.0), -1.0, 1.0)
+    return _interval(
+        min(1.0, max(-1.0, seen / float(gain[0]))),
+        np.where(telling, change, -1.0),
+        np.where(telling, change, 1.0),
+    )
+
+
 def reliability(
     p: Floats, truth: Bools, population: Floats
 ) -> tuple[tuple[ReliabilityBin, ...], float | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.services.comparison.service import ComparisonService
 from engine.services.exports import ExportFiles
 from engine.services.goals.service import GoalService
 from engine.services.jobs import JobService
@@ -48,6 +49,7 @@ class Services:
     saved: SavedStore
     exports: ExportFiles
     calibration: CalibrationService
+    comparison: ComparisonService
     teaching: TeachingService
     trees: TreeService
     goals: GoalService

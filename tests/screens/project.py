@@ -17,6 +17,7 @@ from engine.events import DataChanged, Event, JobEnded, JobProgress, Listener
 from engine.model.catalog import Catalog
 from engine.records.conversations import ConversationRow
 from engine.records.triage import VerdictRow
+from engine.services.comparison.service import ComparisonService
 from engine.services.exports import ExportFiles
 from engine.services.goals.service import GoalService
 from engine.services.models.endpoints import Endpoints
@@ -37,6 +38,8 @@ from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.scores import ScoreConfig, ScoreEntry
 from engine.store.triage import TriageStore
+from engine.views.decision_log import DecisionLog
+from engine.views.merge_queue_cache import MergeQueueCache
 from engine.worker.client import ModelProcess
 from tests.engine.services.goals.goal_project import stages_of
 from tests.engine.services.models.test_service import TunedOnly
@@ -161,6 +164,9 @@ class ScreenProject:
             saved=self.saved,
             exports=ExportFiles(self.file),
             calibration=self.calibration,
+            comparison=ComparisonService(
+                self.file, MergeQueueCache(self.file, DecisionLog(self.file))
+            ),
             teaching=self.teaching,
             trees=self.trees,
             goals=self.goals,

@@ -49,6 +49,46 @@ class _Judged:
         return calibration.lacking(sum(self.complete), len(self.complete) - sum(self.complete))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class ScoredConversations:
+    """The scores in force, and what the verdicts say of their errors.
+
+    Attributes:
+        ids, scores: Id and normalised score of each scored conversation, by rising score; shape (conversations,).
+    """
+
+    rule: DecisionRule
+    judged: _Judged
+    ids: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+    calibration: calibration.Calibration
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection) -> ScoredConversations:
+        """Reads all scores and draws bootstrap samples of the verdicts: slow."""
+        rule = settings.rule(conn)
+        judged = _judged(conn)
+        ids, values = verdicts.scored_values(conn)
+        scores = np.asarray(values, float)
+        found = calibration.calibrate(
+            judged.scores,
+            judged.complete,
+            scores,
+            rule.threshold if rule.source == "chosen" or not judged.lacking else None,
+            chosen=rule.source == "calibrated",
+        )
+        return cls(rule, judged, np.asarray(ids, np.int64), scores, found)
+
+    @property
+    def above(self) -> npt.NDArray[np.bool_]:
+        """For each whether its score is at or above the threshold, shape (conversations,)."""
+        accuracy = self.calibration.accuracy
+        at_least: npt.NDArray[np.bool_] = self.scores >= (
+            accuracy.threshold if accuracy else self.rule.threshold
+        )
+        return at_least
+
+
 class CalibrationService:
     """Calibrates the scores of one project against its verdicts; the decision rule changes only when asked to."""
 
@@ -66,24 +106,14 @@ class CalibrationService:
         """
         saved = SavedStore(self._project).filters()
         with self._project.reading() as conn, snapshot(conn):
-            rule = settings.rule(conn)
-            judged = _judged(conn)
-            ids, values = verdicts.scored_values(conn)
-            scored, population = np.asarray(ids, np.int64), np.asarray(values, float)
-            found = calibration.calibrate(
-                judged.scores,
-                judged.complete,
-                population,
-                rule.threshold if rule.source == "chosen" or not judged.lacking else None,
-                chosen=rule.source == "calibrated",
-            )
-            proposal, not_proposed = _proposal(found.best, judged, population, rule)
-            threshold = found.accuracy.threshold if found.accuracy else rule.threshold
-            above = population >= threshold
+            scored = ScoredConversations.read(conn)
+            rule, judged, found = scored.rule, scored.judged, scored.calibration
+            proposal, not_proposed = _proposal(found.best, judged, scored.scores, rule)
+            above = scored.above
 
             def rate(wanted: ListQuery) -> CompletionRate:
                 matching = np.asarray(conversations.ids(conn, wanted), np.int64)
-                inside = _member(scored, matching)
+                inside = _member(scored.ids, matching)
                 if any(wanted.filter.of(field) for field in FIELDS_BY_SCORE):
                     apparent = float(above[inside].mean()) if inside.any() else None
                     return CompletionRate(

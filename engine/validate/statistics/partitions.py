@@ -133,7 +133,7 @@ def agreement_figures(truth: Labels, labels: Labels) -> _Figures:
     completeness = information / second if second else 1.0
     both = homogeneity + completeness
     v = 2.0 * homogeneity * completeness / both if both else 0.0
-    return np.array([v, _adjusted_rand(table), homogeneity, completeness])
+    return np.array([v, adjusted_rand(table), homogeneity, completeness])
 
 
 def _mutual_information(table: npt.NDArray[np.int64]) -> float:
@@ -156,7 +156,7 @@ def _entropy(counts: npt.NDArray[np.int64]) -> float:
     return float(-np.sum(counts / counts.sum() * (np.log(counts) - log(counts.sum()))))
 
 
-def _adjusted_rand(table: npt.NDArray[np.int64]) -> float:
+def adjusted_rand(table: npt.NDArray[np.int64]) -> float:
     """Returns the adjusted Rand index of a contingency table, by numbers of pairs in integers without bound."""
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     total, squares = int(table.sum()), int((table**2).sum())

@@ -1,0 +1,138 @@
+"""What is compared: the measures of each conversation, as columns."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.completeness.calibration import Calibration, completion_rate
+from engine.records.calibration import CompletionRate
+from engine.records.goals import NAMELESS
+from engine.services.triage.calibration import ScoredConversations
+from engine.store import trees
+from engine.views.clustering_view import ClusteringView
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NO_GOAL = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Measured:
+    """The measures of conversations; every array has one entry a conversation, in the order of ids.
+
+    Attributes:
+        score: Normalised score; NaN where there is none.
+        above: Whether it is at or above the threshold of its project.
+        entropy, leaves: Mean over the response trees of the conversation; NaN where there is none.
+        goal: Number of its goal in `goals`; `NO_GOAL` where it has none.
+        goals: Labels.
+        calibration: What the verdicts of the project say of the errors of its scores.
+    """
+
+    ids: Ints
+    score: Floats
+    above: npt.NDArray[np.bool_]
+    turns: Floats
+    characters: Floats
+    entropy: Floats
+    leaves: Floats
+    goal: Ints
+    goals: tuple[str, ...]
+    calibration: Calibration
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection, view: ClusteringView | None) -> Measured:
+        """Reads all conversations of a project, with the goals of a clustering or none. Slow: see
+        `ScoredConversations.read`."""
+        sizes = _columns(conn, "SELECT id, turns, chars FROM conversation ORDER BY id")
+        ids = sizes[:, 0].astype(np.int64)
+        scored = ScoredConversations.read(conn)
+        grown = _columns(
+            conn,
+            "SELECT conversation_id, avg((entropy_low + entropy_high) / 2), avg(leaves) FROM tree"
+            " WHERE config_hash = ? AND reason IS NULL GROUP BY 1 ORDER BY 1",
+            trees.chosen(conn),
+        )
+        last = int(ids[-1]) if len(ids) else 0
+
+        def by_id(keys: Ints, values: Floats) -> Floats:
+            table = np.full(last + 1, np.nan)
+            table[keys] = values
+            return table[ids]
+
+        tree_ids = grown[:, 0].astype(np.int64)
+        goal, goals = _goals(view, ids)
+        return cls(
+            ids=ids,
+            score=by_id(scored.ids, scored.scores),
+            above=by_id(scored.ids, scored.above.astype(float)) == 1,
+            turns=sizes[:, 1],
+            characters=sizes[:, 2],
+            entropy=by_id(tree_ids, grown[:, 1]),
+            leaves=by_id(tree_ids, grown[:, 2]),
+            goal=goal,
+            goals=goals,
+            calibration=scored.calibration,
+        )
+
+    def part(self, chosen: npt.NDArray[np.bool_]) -> Measured:
+        """Those for which `chosen`, of shape (conversations,), is true."""
+        return replace(
+            self,
+            ids=self.ids[chosen],
+            score=self.score[chosen],
+            above=self.above[chosen],
+            turns=self.turns[chosen],
+            characters=self.characters[chosen],
+            entropy=self.entropy[chosen],
+            leaves=self.leaves[chosen],
+            goal=self.goal[chosen],
+        )
+
+    def of(self, ids: Ints) -> Measured:
+        """Those with these ids."""
+        return self.part(np.isin(self.ids, ids))
+
+    @property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Whether each has a score."""
+        return ~np.isnan(self.score)
+
+    def counts(self) -> tuple[int, int]:
+        """Number of scored conversations at or above the threshold, and of all scored ones."""
+        return int(self.above.sum()), int(self.scored.sum())
+
+    def rate(self, *, by_score: bool = False) -> CompletionRate:
+        """The share of complete conversations; `by_score` says that they were selected by score or verdict, where the
+        errors of the scores are not those of the project."""
+        above, scored = self.counts()
+        if by_score:
+            apparent = above / scored if scored else None
+            why = "the filter goes by the score"
+            return CompletionRate(len(self.ids), scored, apparent, None, why)
+        return completion_rate(self.calibration, above, scored, len(self.ids))
+
+
+def _goals(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
+    """For each id the number of its group in the second result, the labels; `NO_GOAL` for none."""
+    if view is None:
+        return np.full(len(ids), NO_GOAL), ()
+    ranks = np.frombuffer(view.map_of_groups, dtype=">u2")
+    rank = np.where(ids < len(ranks), ranks[np.minimum(ids, len(ranks) - 1)], 0).astype(np.int64)
+    labels = tuple(view.state.groups[key].label or NAMELESS for key in view.sizes)
+    # ranks count from 1; one beyond the last is a conversation in no group
+    return np.where(rank <= len(labels), rank - 1, NO_GOAL), labels
+
+
+def _columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
+    """The numbers that a query gives, of shape (rows, columns)."""
+    cursor = conn.execute(sql, values)
+    width = len(cursor.description)
+    flat = np.fromiter(chain.from_iterable(cursor), dtype=np.float64)
+    return flat.reshape(-1, width)

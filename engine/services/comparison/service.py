@@ -1,0 +1,231 @@
+"""Compares parts of a project with each other, and one project with another."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.filters import Filter, ListQuery
+from engine.number_format import counted
+from engine.records.comparison import (
+    Breakdown,
+    ClusteringComparison,
+    Comparison,
+    Difference,
+    Part,
+    Side,
+)
+from engine.services.comparison.clusterings import compare_clusterings
+from engine.services.comparison.differences import compare, completion_change
+from engine.services.comparison.measured import Ints, Measured
+from engine.services.triage.calibration import FIELDS_BY_SCORE
+from engine.store import clusterings, conversations, field_values
+from engine.store.project import Project
+from engine.store.sql import snapshot
+from engine.validate.statistics.significance import holm
+from engine.views.clustering_view import ClusteringView
+from engine.views.goal_inputs import stored_clustering
+from engine.views.merge_queue_cache import MergeQueueCache
+
+MOST_VALUES = 40
+"""Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
+OTHERS = "the others"
+NO_FILTER = Filter()
+
+
+class ComparisonService:
+    """Compares parts of one project. Slow: every method reads all scores."""
+
+    def __init__(self, project: Project, cache: MergeQueueCache) -> None:
+        """`cache` gives the clusterings of the project with their current groups."""
+        self._project, self._cache = project, cache
+
+    def compare(
+        self, first: Filter, second: Filter, names: tuple[str, str] | None = None
+    ) -> Comparison:
+        """Tests how the conversations of two filters differ; an empty second filter stands for all others.
+
+        Raises:
+            UsageError: A side has no conversation, or a conversation is on both sides.
+            WorkbenchError: The project cannot evaluate a filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            every = Measured.read(conn, self._view(conn))
+            chosen = _ids(conn, first)
+            others = _ids(conn, second) if second else np.setdiff1d(every.ids, chosen)
+        both = np.intersect1d(chosen, others)
+        if len(both):
+            raise UsageError(
+                f"{counted(len(both), 'conversation')} would be on both sides.",
+                "Choose filters that exclude each other.",
+            )
+        called = names or (str(first) or "all", str(second) or OTHERS)
+        texts = str(first), str(second) if second else _opposite(first)
+        parts = every.of(chosen), every.of(others)
+        by_score = any(one.of(field) for one in (first, second) for field in FIELDS_BY_SCORE)
+        return _compared(called, texts, parts, by_score=by_score)
+
+    def against(self, other: ComparisonService, wanted: Filter = NO_FILTER) -> Comparison:
+        """Tests how the conversations of another project differ from those of this one; of both only those of a
+        filter. Goals with equal labels count as the same. The errors of the scores are taken from this project's
+        verdicts.
+
+        Raises:
+            UsageError: A project has no such conversation.
+            WorkbenchError: A project cannot evaluate the filter.
+        """
+        sides = self._matching(wanted), other._matching(wanted)
+        names = str(self._project.path), str(other._project.path)
+        return _compared(
+            names, (str(wanted), str(wanted)), _with_common_goals(*sides), by_score=False
+        )
+
+    def by(self, field: str, wanted: Filter = NO_FILTER) -> Breakdown:
+        """The completion rate by the values of a field, over the conversations of a filter. A value of `year`, `month`
+        or `day` is compared with the one before, any other with all other conversations that have a value.
+
+        Raises:
+            UsageError: There is no such field, or no conversation has it.
+            WorkbenchError: The project cannot evaluate the filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            every = Measured.read(conn, self._view(conn)).of(_ids(conn, wanted))
+            found = field_values.conversations_by_value(conn, field)
+        members = {value: _among(every.ids, ids) for value, ids in found.items()}
+        members = {value: ids for value, ids in members.items() if len(ids)}
+        if not members:
+            raise UsageError(f"No conversation of the filter has a {field}.")
+        in_time = field in field_values.TIMES
+        order = sorted(members) if in_time else sorted(members, key=lambda v: (-len(members[v]), v))
+        listed = order[-MOST_VALUES:] if in_time else order[:MOST_VALUES]
+        rest = set(order) - set(listed)
+        known = np.unique(np.concatenate(list(members.values())))
+        by_score = any(wanted.of(name) for name in FIELDS_BY_SCORE)
+        parts = [
+            self._part(every, members, known, field, listed, at, wanted, by_score=by_score)
+            for at in range(len(listed))
+        ]
+        return Breakdown(
+            field,
+            tuple(_corrected(parts)),
+            without=len(every.ids) - len(known),
+            left_out=(len(rest), sum(len(members[value]) for value in rest)),
+        )
+
+    def clusterings(self, first: int, second: int) -> ClusteringComparison:
+        """Two clusterings of the project side by side, with their current groups.
+
+        Raises:
+            UsageError: There is no such clustering.
+        """
+        with self._project.reading() as conn:
+            known = [one.id for one in clusterings.clusterings(conn)]
+        for one in (first, second):
+            if one not in known:
+                have = ", ".join(map(str, known)) or "none"
+                raise UsageError(f"There is no clustering {one}.", f"Clusterings: {have}.")
+        return compare_clusterings(self._cache.view(first), self._cache.view(second))
+
+    def _matching(self, wanted: Filter) -> Measured:
+        with self._project.reading() as conn, snapshot(conn):
+            return Measured.read(conn, self._view(conn)).of(_ids(conn, wanted))
+
+    def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
+        if clusterings.shown(conn) is None:
+            return None
+        return self._cache.view(stored_clustering(conn, None).id)
+
+    @staticmethod
+    def _part(
+        every: Measured,
+        members: dict[str, Ints],
+        known: Ints,
+        field: str,
+        listed: Sequence[str],
+        at: int,
+        wanted: Filter,
+        *,
+        by_score: bool,
+    ) -> Part:
+        value = listed[at]
+        own = every.of(members[value])
+        if field in field_values.TIMES:
+            before = listed[at - 1] if at else ""
+            other = every.of(members[before]) if before else None
+        else:
+            before = OTHERS
+            others = np.setdiff1d(known, members[value])
+            other = every.of(others) if len(others) else None
+        term = field_values.term_of(field, value)
+        return Part(
+            value,
+            str(Filter((*wanted.terms, term))),
+            own.rate(by_score=by_score),
+            before if other is not None else "",
+            completion_change(other, own) if other is not None else None,
+        )
+
+
+def _compared(
+    names: tuple[str, str],
+    filters: tuple[str, str | None],
+    parts: tuple[Measured, Measured],
+    *,
+    by_score: bool,
+) -> Comparison:
+    for name, part in zip(names, parts, strict=True):
+        if not len(part.ids):
+            raise UsageError(f"There is no conversation of “{name}”.")
+    first, second = (
+        Side(name, text, part.rate(by_score=by_score))
+        for name, text, part in zip(names, filters, parts, strict=True)
+    )
+    return compare((first, second), *parts)
+
+
+def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Measured]:
+    """Both with one list of goals, in which equal labels are one goal."""
+    numbers: dict[str, int] = {}
+    for label in (*first.goals, *second.goals):
+        numbers.setdefault(label.casefold(), len(numbers))
+    labels = {label.casefold(): label for label in (*second.goals, *first.goals)}
+    goals = tuple(labels[key] for key in numbers)
+
+    def renumbered(side: Measured) -> Measured:
+        own = np.array([*(numbers[label.casefold()] for label in side.goals), -1])
+        return replace(side, goal=own[side.goal], goals=goals)
+
+    return renumbered(first), renumbered(second)
+
+
+def _corrected(parts: list[Part]) -> list[Part]:
+    """The parts with their p values corrected for all of them."""
+    ps = holm([None if part.change is None else part.change.p for part in parts])
+    return [replace(part, change=_with(part.change, p)) for part, p in zip(parts, ps, strict=True)]
+
+
+def _with(change: Difference | None, corrected: float | None) -> Difference | None:
+    if change is None or corrected is None:
+        return None
+    return replace(change, corrected=corrected)
+
+
+def _ids(conn: sqlite3.Connection, wanted: Filter) -> Ints:
+    return np.asarray(conversations.ids(conn, ListQuery(wanted)), np.int64)
+
+
+def _among(ids: Ints, some: array[int]) -> Ints:
+    return np.intersect1d(ids, np.asarray(some, np.int64))
+
+
+def _opposite(wanted: Filter) -> str | None:
+    """The filter that selects all other conversations; None where no filter does."""
+    if len(wanted.terms) != 1:
+        return None
+    (term,) = wanted.terms
+    return str(Filter((replace(term, negated=not term.negated),)))

@@ -1,0 +1,64 @@
+"""The values of a field and the conversations that have each, for comparing a project by the field."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from difflib import get_close_matches
+
+from engine.errors import UsageError
+from engine.filters import DOTTED, Term
+from engine.store import facets
+from engine.store.verdicts import CURRENT_TAGS
+
+TIMES = {"year": 4, "month": 7, "day": 10}
+"""Fields of the time, with the number of characters of a date that they take."""
+
+_STORED = {
+    "source": "SELECT c.id, s.label FROM conversation AS c JOIN source AS s ON s.id = c.source_id"
+    " ORDER BY 1",
+    "tag": f"SELECT conversation_id, tag FROM ({CURRENT_TAGS}) ORDER BY 1",
+    **{
+        name: f"SELECT id, substr(created_at, 1, {length}) FROM conversation"
+        f" WHERE length(created_at) >= {length} ORDER BY id"
+        for name, length in TIMES.items()
+    },
+}
+_OF_FACETS = (facets.TOOL, facets.MODEL)
+
+
+def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, array[int]]:
+    """Ids of conversations by the value of a field, ascending. A conversation with several values is under each.
+
+    Raises:
+        UsageError: There is no such field, or no conversation has it.
+    """
+    if field in _STORED:
+        rows = conn.execute(_STORED[field])
+    elif field in _OF_FACETS or field.partition(".")[0] in DOTTED:
+        rows = conn.execute(
+            "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
+            " WHERE key = ? ORDER BY 1",
+            (field,),
+        )
+    else:
+        raise UsageError(f"Nothing can be compared by {field!r}.", _known(conn, field))
+    found: dict[str, array[int]] = {}
+    for key, value in rows:
+        found.setdefault(value, array("q")).append(key)
+    if not found:
+        raise UsageError(f"No conversation has a {field}.", _known(conn, field))
+    return found
+
+
+def term_of(field: str, value: str) -> Term:
+    """The term of a filter that selects the conversations with a value of a field."""
+    return Term("date" if field in TIMES else field, ":", (value,))
+
+
+def _known(conn: sqlite3.Connection, field: str) -> str:
+    dotted = [key for name in DOTTED for key in facets.keys(conn, f"{name}.")]
+    names = [*_STORED, *_OF_FACETS, *dotted]
+    near = get_close_matches(field, names, 3)
+    fields = ", ".join(near or [*_STORED, *_OF_FACETS, *dotted[:8]])
+    return f"Fields: {fields}." if not near else f"Did you mean {fields}?"

@@ -1,0 +1,176 @@
+"""Comparisons of a small project: parts by filter and by field, another project, another clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import UsageError
+from engine.filters import ListQuery, parse_filter
+from engine.records.comparison import Comparison, Difference, Side
+from engine.services.comparison.differences import compare
+from engine.services.comparison.formatting import (
+    breakdown_lines,
+    clustering_lines,
+    comparison_lines,
+)
+from engine.services.comparison.measured import Measured
+from engine.services.comparison.service import ComparisonService
+from engine.store import field_values
+from engine.store.conversations import ConversationStore
+from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.merge_queue_cache import MergeQueueCache
+from tests.engine.services.goals.goal_project import cluster, stored_goals, texts
+from tests.engine.store.support import fill, give_scores, talk
+
+
+def service_of(project: Project) -> ComparisonService:
+    """The comparisons of a project."""
+    return ComparisonService(project, MergeQueueCache(project, DecisionLog(project)))
+
+
+@pytest.fixture
+def better(tmp_path: Path) -> Iterator[Project]:
+    """Two hundred conversations in two months; in the second nearly all end complete, in the first a half."""
+    with Project.open(tmp_path / "better.wb", create=True) as opened:
+        fill(
+            opened,
+            [
+                talk(f"t{n}", f"fix my printer {n}", "ok", created_at=f"2026-0{1 + n % 2}-05")
+                for n in range(1, 201)
+            ],
+        )
+        give_scores(opened, {n: 0.9 if n % 2 or n % 4 == 0 else 0.1 for n in range(1, 201)})
+        yield opened
+
+
+def found(comparison: Comparison, measure: str) -> Difference:
+    """The difference of a measure over all conversations."""
+    return next(one for one in comparison.differences if one.measure == measure)
+
+
+class TestFilters:
+    def test_a_difference_is_found(self, better: Project) -> None:
+        """The change of the completion rate has its sign, interval and p value, and names what to read."""
+        both = service_of(better).compare(
+            parse_filter("date:2026-01"), parse_filter("date:2026-02")
+        )
+        completion = found(both, "completion")
+        assert completion.values == (0.5, 1.0)
+        assert completion.cases == (100, 100)
+        assert completion.significant
+        assert 0.39 < completion.change.low < 0.5 < completion.change.high < 0.62
+        assert completion.examples_in == 0
+        assert all(key % 4 == 2 for key in completion.examples)
+        assert "p <.001*" in "\n".join(comparison_lines(both))
+
+    def test_the_others(self, better: Project) -> None:
+        """Without a second filter the side holds all others, and the filter that selects them is told."""
+        both = service_of(better).compare(parse_filter("date:2026-01"), parse_filter(""))
+        assert [side.rate.conversations for side in both.sides] == [100, 100]
+        assert both.sides[1].filter == "-date:2026-01"
+
+    def test_each_conversation_is_on_one_side(self, better: Project) -> None:
+        """Filters that share conversations are refused, and so is one that matches nothing."""
+        with pytest.raises(UsageError, match="100 conversations would be on both sides"):
+            service_of(better).compare(parse_filter("date:2026"), parse_filter("date:2026-02"))
+        with pytest.raises(UsageError, match="no conversation of"):
+            service_of(better).compare(parse_filter("date:2025"), parse_filter("date:2026"))
+
+    def test_goals(self, tmp_path: Path) -> None:
+        """The goal that only one side has comes first; each goal is tested or counted as too rare."""
+        with Project.open(tmp_path / "p.wb", create=True) as opened:
+            fill(
+                opened,
+                [
+                    talk(f"{n}-{word}", f"{text} {word}", "ok")
+                    for n, (_, text) in enumerate(texts())
+                    for word in ("please", "today")
+                ],
+            )
+            cluster(opened, k=4)
+            groups = stored_goals(opened).groups()
+            both = service_of(opened).compare(parse_filter("wifi"), parse_filter(""))
+        first = next(one for one in both.differences if one.goal is not None)
+        assert first.significant
+        assert first.measure == "share of goal"
+        assert first.values[0] > 0.9
+        assert first.values[1] == 0
+        tested = {one.goal for one in both.differences if one.goal is not None}
+        assert both.untested + len(tested) == len(groups)
+
+    def test_random_halves(self, better: Project) -> None:
+        """Of 200 random halves, at most 5 in 100 show any difference."""
+        with better.reading() as conn:
+            every = Measured.read(conn, None)
+        random = np.random.default_rng(3)
+        alarms = 0
+        for _ in range(200):
+            half = random.permutation(len(every.ids)) < len(every.ids) // 2
+            parts = every.part(half), every.part(~half)
+            sides = tuple(Side("", "", part.rate()) for part in parts)
+            both = compare((sides[0], sides[1]), *parts)
+            alarms += any(one.significant for one in both.differences)
+        assert alarms <= 16  # 10 expected; more than 16 has a probability of 2%
+
+
+class TestFields:
+    def test_months(self, better: Project) -> None:
+        """Each month is compared with the one before, and its filter selects its conversations."""
+        months = service_of(better).by("month")
+        assert [(part.value, part.against) for part in months.parts] == [
+            ("2026-01", ""),
+            ("2026-02", "2026-01"),
+        ]
+        change = months.parts[1].change
+        assert change is not None
+        assert change.significant
+        assert months.parts[0].filter == "date:2026-01"
+        assert "2026-02" in "\n".join(breakdown_lines(months))
+
+    @pytest.mark.parametrize("field", ["source", "month"])
+    def test_parts_are_what_their_filters_select(self, clustered: Project, field: str) -> None:
+        """The filter of a part selects as many conversations as the part has, and nothing is lost."""
+        found = service_of(clustered).by(field)
+        rows = ConversationStore(clustered)
+        for part in found.parts:
+            ids = rows.ids(ListQuery(parse_filter(part.filter)))
+            assert len(ids) == part.rate.conversations
+        assert sum(part.rate.conversations for part in found.parts) + found.without == 33
+
+    def test_no_such_field(self, better: Project) -> None:
+        """A field that does not exist is refused with those that are near."""
+        with pytest.raises(UsageError) as error:
+            service_of(better).by("mnth")
+        assert "month" in error.value.hint
+        with better.reading() as conn, pytest.raises(UsageError, match="No conversation has a tag"):
+            field_values.conversations_by_value(conn, "tag")
+
+
+class TestProjects:
+    def test_equal_labels_are_one_goal(self, clustered: Project, better: Project) -> None:
+        """Against itself a project shows no difference; against another its goals are those of one side only."""
+        one = service_of(clustered)
+        assert not [d for d in one.against(one).differences if d.significant]
+        other = one.against(service_of(better))
+        assert {d.measure for d in other.differences if d.significant} >= {"completion"}
+
+
+class TestClusterings:
+    def test_side_by_side(self, clustered: Project) -> None:
+        """Flows add up to the size of each group; a clustering is equal to itself."""
+        cluster(clustered, k=4, seed=3)
+        service = service_of(clustered)
+        two = service.clusterings(1, 2)
+        assert all(sum(count for _, count in one.flows) == one.size for one in two.groups)
+        assert 0 < two.adjusted_rand < 1
+        assert "adjusted Rand index" in clustering_lines(two)[0]
+        same = service.clusterings(2, 2)
+        assert same.adjusted_rand == 1
+        assert all(one.jaccard == 1 for one in same.groups)
+        with pytest.raises(UsageError, match="no clustering 7"):
+            service.clusterings(1, 7)
