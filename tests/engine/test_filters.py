@@ -7,7 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import WorkbenchError
-from engine.filters import FIELDS, TEXT, Filter, FilterError, Term, completions, parse_filter
+from engine.filters import (
+    FIELDS,
+    TEXT,
+    Filter,
+    FilterError,
+    Term,
+    completions,
+    parse_filter,
+    unfinished,
+)
+
+
+PIECES = (
+    *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),
+    *(":", "<", ">=", "=", ",", "..", "-", '"', " ", "any", "*"),
+)
 
 
 def read(text: str) -> Filter | FilterError:
@@ -59,6 +74,37 @@ class TestReading:
         else:
             assert parse_filter(str(found)) == found
 
+    @given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+    def test_pieces_of_the_language_are_read_or_refused_with_a_place(self, text: str) -> None:
+        """The same for lines made of fields, keys, signs, quotation marks and values, and completing them is safe."""
+        found = read(text)
+
+        if isinstance(found, FilterError):
+            assert 0 <= found.at <= len(text)
+        else:
+            assert parse_filter(str(found)) == found
+        for cursor in range(len(text) + 1):
+            for one in completions(text, cursor, {"meta": [("a b", 1)], "goal": [("pay, now", 2)]}):
+                assert 0 <= one.start <= cursor
+
+    def test_fields_of_metadata_and_truth(self) -> None:
+        """Keys keep their case and may be quoted; numbers and dates have ranges, quoted values have none."""
+        found = parse_filter('meta."User plan":pro truth.reward:0..1 meta.v:"1..2" meta.v<"a b"')
+
+        assert found.terms == (
+            Term("meta.User plan", ":", ("pro",)),
+            Term("truth.reward", ":", ("0", "1"), span=True),
+            Term("meta.v", ":", ("1..2",)),
+            Term("meta.v", "<", ("a b",)),
+        )
+        assert parse_filter(str(found)) == found
+
+    def test_short_forms(self) -> None:
+        """`has`, `since` and `until` are read as the terms that they are short for."""
+        assert str(parse_filter("-has:meta.x since:2026-10 until:2026")) == (
+            "-meta.x:any date>=2026-10 date<=2026"
+        )
+
 
 class TestRefusing:
     @pytest.mark.parametrize(
@@ -75,6 +121,12 @@ class TestRefusing:
             ("turns>-1", 6, "no value"),
             ("p:nan", 2, "no value"),
             ("-draw:.1", 6, "never just that"),
+            ("meta:web", 0, "name of a field"),
+            ("has:turns", 4, "Every conversation"),
+            ("has:tag,note", 3, "compared"),
+            ("since:2026..2027", 6, "no value"),
+            ("tool<x", 4, "compared"),
+            ("leaves>-1", 7, "no value"),
             ('""', 0, "Nothing"),
         ],
     )
@@ -86,6 +138,13 @@ class TestRefusing:
         assert caught.value.at == at
         assert told in caught.value.message
         assert isinstance(caught.value, WorkbenchError)
+
+    def test_a_field_that_is_not_there_names_near_ones(self) -> None:
+        """A slip of the pen is answered with the fields that it may have been."""
+        with pytest.raises(FilterError) as caught:
+            parse_filter("gaol:pay")
+
+        assert "goal" in caught.value.hint.split("?")[0]
 
 
 class TestCompleting:
@@ -108,3 +167,27 @@ class TestCompleting:
     def test_nothing_inside_quotation_marks(self) -> None:
         """Text that is searched for is not completed."""
         assert completions('"sta', 4, {}) == []
+
+    def test_values_with_their_counts(self) -> None:
+        """A value is offered with its count, also by a word inside it and while its quotation mark is open."""
+        known = {"goal": [("book a flight", 5), ("pay", 2)]}
+
+        for text in ("goal:flight", 'state:complete goal:"book a'):
+            (found,) = completions(text, len(text), known)
+            assert (found.text, found.count) == ('"book a flight"', 5)
+            assert text[found.start - 5 : found.start] == "goal:"
+
+    def test_keys_of_the_metadata(self) -> None:
+        """After the dot the keys are offered, and go on with a value."""
+        found = completions("-meta.pl", 8, {"meta": [("plan", 7), ("channel", 1)]})
+
+        assert [(c.start, c.text, c.goes_on) for c in found] == [(1, "meta.plan:", True)]
+
+    def test_what_is_being_written(self) -> None:
+        """The rest of the line is the filter without the term at the cursor, and without what cannot be read."""
+        text = "state:incomplete model: turns>2 oops:1"
+
+        found = unfinished(text, text.index("model:") + 6)
+
+        assert found is not None
+        assert (found.field, str(found.rest)) == ("model", "state:incomplete turns>2")

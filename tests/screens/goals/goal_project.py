@@ -16,6 +16,7 @@ from engine.stages.embedding import EmbedStage
 from engine.store import clusterings, goal_answers, runs
 from engine.store.clusterings import LabelEntry, Member, NewCluster
 from engine.store.project import Project
+from engine.views.decision_log import complete_goal_index
 from engine.views.goal_inputs import read_vectors
 from tests.engine.services.goals.goal_project import run, stages_of
 from tests.engine.store.support import fill, give_scores, talk
@@ -81,6 +82,7 @@ def build(path: Path, payload: str = "") -> None:
         assert isinstance(embed, EmbedStage)
         run(project, [embed])
         project.write(lambda conn: _add_clustering(conn, embed.config_hash, payload))
+        complete_goal_index(project)
 
 
 def _add_clustering(conn: sqlite3.Connection, vector_config: str, payload: str) -> None:
