@@ -169,6 +169,11 @@ FIELDS: Mapping[str, Field] = {
         ),
     )
 }
+COUNTED = (
+    *("state", "verdict", "disagreement", "goal", "also", "tool", "model", "source", "date", "tag"),
+)
+"""Fields by whose values conversations can be counted, beside those of `DOTTED`; dates by month."""
+
 TEXT = "text"
 """Field of terms that name none: words of the messages."""
 

@@ -71,6 +71,21 @@ class TestList:
         assert names("--sort", "date") == ["web/1", "app/3", "web/2"]
         assert names("--filter", "state:complete") == []
 
+    def test_counts_by_a_field(self, project: Path) -> None:
+        """--by counts what matches by the values of a field; one that is not there is refused with what is near."""
+        done = workbench("list", project, "--by", "date", "--filter", "name:web,app")
+        assert [line.split() for line in done.stdout.decode().splitlines()] == [
+            ["date", "conversations"],
+            ["2026-04", "1"],
+            ["2026-03", "1"],
+        ]
+        lines = workbench("list", project, "--by", "state", "--json").stdout.splitlines()
+        assert {"state": "unscored", "conversations": 3} in map(json.loads, lines)
+        done = workbench("list", project, "--by", "modle")
+        assert (done.returncode, b"model" in done.stderr) == (2, True)
+        done = workbench("list", project, "--by", "meta.channel")
+        assert (done.returncode, done.stdout) == (1, b"")
+
     def test_json_line(self, project: Path) -> None:
         """A JSON line has every field of the table, uncut and as imported."""
         done = workbench("list", project, "--json", "--filter", "name:app")

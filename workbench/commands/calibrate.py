@@ -15,6 +15,7 @@ from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import add_filter, read_filter
+from workbench.commands.scores import narrate_set
 
 
 def calibrate_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,8 @@ def calibrate(arguments: argparse.Namespace) -> int:
     """
     query = ListQuery(read_filter(arguments.filter))
     with Workspace(Path(arguments.project), read_only=not arguments.apply) as workspace:
-        calibration = workspace.services().calibration
+        services = workspace.services()
+        calibration = services.calibration
         report = calibration.report(query)
         if arguments.apply:
             if why := report.why or report.not_proposed:
@@ -46,6 +48,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
                 calibration.use(report.proposal.rule)
                 report = calibration.report(query)
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
+        narrate_set(services.score_sets)
     if arguments.json:
         print_json(asdict(report))
     else:

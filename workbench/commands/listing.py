@@ -5,19 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
 from rich.cells import cell_len
 
-from engine.filters import ListQuery, SortKey
+from engine.errors import UsageError
+from engine.filters import ANY, COUNTED, DOTTED, Filter, ListQuery, SortKey, Term
 from engine.number_format import probability
 from engine.records.conversations import ConversationRow
+from engine.services.services import Services
 from engine.services.workspace import Workspace
 from engine.store.conversations import ConversationStore
 from engine.text import as_json, one_line
+from workbench.commands.narration import narrate
 from workbench.commands.options import add_filter, positive, read_filter
+from workbench.commands.scores import narrate_set
 
 BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
@@ -48,13 +53,22 @@ def list_conversations_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reverse", action="store_true", help="reverse the order")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N")
+    parser.add_argument(
+        "--by",
+        metavar="FIELD",
+        help="count by the values of a field instead: goal, model, tool, date, meta.channel, ...",
+    )
 
 
 def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output."""
     query = ListQuery(read_filter(arguments.filter), arguments.sort, arguments.reverse)
     with Workspace(Path(arguments.project), read_only=True) as workspace:
-        conversations = workspace.services().conversations
+        services = workspace.services()
+        if arguments.by is not None:
+            _count(services, query.filter, arguments.by, arguments.limit, json=arguments.json)
+            return 0
+        conversations = services.conversations
         ids = conversations.ids(query)[: arguments.limit]
         if arguments.json:
             for row in chain.from_iterable(_batches(conversations, ids)):
@@ -62,7 +76,43 @@ def list_conversations(arguments: argparse.Namespace) -> int:
         else:
             _print_table(_batches(conversations, ids))
         sys.stdout.flush()
+        narrate_set(services.score_sets)
     return 0
+
+
+def _count(
+    services: Services, wanted: Filter, field: str, limit: int | None, *, json: bool
+) -> None:
+    """Prints the values of a field with the number of conversations that match a filter, the most frequent first.
+
+    Raises:
+        UsageError: Conversations cannot be counted by the field.
+        WorkbenchError: No conversation has this field of metadata or truth.
+    """
+    if field not in COUNTED:
+        if field.partition(".")[0] not in DOTTED or not field.partition(".")[2]:
+            near = get_close_matches(field, COUNTED, 3)
+            raise UsageError(
+                f"Conversations cannot be counted by “{field}”.",
+                (f"Do you mean {' or '.join(near)}? " if near else "")
+                + f"Fields: {', '.join(COUNTED)}, meta.KEY, truth.KEY.",
+            )
+        services.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
+    values = services.conversations.values(field, wanted)[:limit]
+    if json:
+        for value, count in values:
+            print(as_json({field: value, "conversations": count}))
+    else:
+        rows = [(one_line(value), f"{count:,}") for value, count in values]
+        width = max([len(field), *(cell_len(value) for value, _ in rows)])
+        for value, number in [(field, "conversations"), *rows]:
+            print(f"{value}{' ' * (width - cell_len(value))}  {number:>13}")
+        all_of_them = f" that match {wanted}" if wanted else ""
+        narrate(
+            f"Of {len(services.conversations.ids(ListQuery(wanted))):,} conversations{all_of_them}."
+        )
+    sys.stdout.flush()
+    narrate_set(services.score_sets)
 
 
 def _batches(

@@ -11,9 +11,9 @@ from typing import Any
 from engine.errors import UsageError
 from engine.number_format import counted
 from engine.records.scores import ScoreSet
-from engine.services.scoring.sets import in_force, name_of, reliability
+from engine.services.scoring.sets import ScoreSets, in_force, name_of, reliability
 from engine.services.workspace import Workspace
-from workbench.commands.narration import print_json, print_text
+from workbench.commands.narration import narrate, print_json, print_text
 
 
 def list_scores_options(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +76,13 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
     if others:
         lines.append(f"  {counted(others, 'other set')} (`workbench scores PROJECT`)")
     return lines
+
+
+def narrate_set(score_sets: ScoreSets) -> None:
+    """Says on standard error which set of scores states and probabilities come from; nothing without scores."""
+    now = in_force(score_sets.all())
+    if now is not None:
+        narrate(f"Scores of set {now.number}, {name_of(now)}.")
 
 
 def set_json(one: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
