@@ -20,12 +20,14 @@ from engine.services.conversation_forms import ConversationForm, in_form
 from engine.services.goals import exports as goal_exports
 from engine.services.line_files import write_file
 from engine.services.simulation.exports import transcript_lines
+from engine.services.table_export import table_lines
 from engine.services.trees.export_lines import stored_tree_line
 from engine.store import conversations, scores, taught, trees, verdicts
 from engine.store.project import Project
 
 ExportKind = Literal[
-    "scores", "verdicts", "proposals", "conversations", "trees", "clusters", "assignments", "decisions", "transcripts"
+    "scores", "verdicts", "proposals", "conversations", "table", "trees", "clusters", "assignments",
+    "decisions", "transcripts",
 ]  # fmt: skip
 """What can be exported."""
 
@@ -69,6 +71,8 @@ def export_lines(
         for subject in taught.subjects(conn):
             for found in taught.proposals(conn, subject, wanted):
                 yield proposal_line(subject, found)
+    elif kind == "table":
+        yield from table_lines(conn, wanted)
     elif kind == "trees":
         for name, row, frame in trees.export_trees(conn, wanted):
             yield stored_tree_line(name, row, frame)

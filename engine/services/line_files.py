@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,15 +40,26 @@ def write_lines(lines: Iterable[dict[str, Any]], out: TextIO, kind: str) -> int:
 
 
 def write_file(lines: Iterable[dict[str, Any]], path: Path, kind: str) -> int:
-    """Writes a file beside the target and renames it, so that an interrupted export leaves no partial file.
+    """Writes a file completely or not at all, and returns how many lines.
+
+    Raises:
+        ProjectError: The file cannot be written.
+    """
+    with written_beside(path) as part, part.open("w", encoding="utf-8", newline="") as out:
+        return write_lines(lines, out, kind)
+
+
+@contextmanager
+def written_beside(path: Path) -> Iterator[Path]:
+    """Gives the path of a file beside the target, which takes its place at the end, so that an interrupted export
+    leaves no partial file.
 
     Raises:
         ProjectError: The file cannot be written.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with part.open("w", encoding="utf-8", newline="") as out:
-            count = write_lines(lines, out, kind)
+        yield part
         part.replace(path)
     except OSError as error:
         raise ProjectError(
@@ -55,4 +67,3 @@ def write_file(lines: Iterable[dict[str, Any]], path: Path, kind: str) -> int:
         ) from error
     finally:
         part.unlink(missing_ok=True)
-    return count

@@ -15,11 +15,15 @@ from engine.number_format import counted
 from engine.services.conversation_forms import ConversationForm
 from engine.services.exports import ExportKind, export_lines, form_lines
 from engine.services.line_files import write_file, write_lines
+from engine.services.table_export import TableColumns, table_lines, write_parquet
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import add_filter, read_filter
+from workbench.commands.scores import narrate_set
 
 OF_ALL = ("clusters", "decisions")
+OF_SCORES = ("table", "scores", "clusters")
+FORMATS = ("jsonl", "csv", "parquet")
 
 
 def export_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +32,12 @@ def export_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=get_args(ExportKind))
     parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     parser.add_argument(
-        "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
+        "--format",
+        choices=FORMATS,
+        help="default: by the file name, else jsonl; parquet for the table",
+    )
+    parser.add_argument(
+        "--truth", action="store_true", help="the table with what is known from elsewhere as well"
     )
     parser.add_argument(
         "--as",
@@ -49,19 +58,28 @@ def export(arguments: argparse.Namespace) -> int:
         )
     if arguments.form and arguments.what != "conversations":
         raise UsageError("--as is for conversations.", "Leave it out, or export conversations.")
+    if arguments.truth and arguments.what != "table":
+        raise UsageError("--truth is for the table.", "Leave it out, or export the table.")
     left_behind: Counter[str] = Counter()
-    kind = arguments.format
-    if kind is None:
-        kind = "csv" if (arguments.output or "").endswith(".csv") else "jsonl"
+    ending = (arguments.output or "").rpartition(".")[2]
+    kind = arguments.format or (ending if ending in FORMATS else "jsonl")
+    if kind == "parquet" and (arguments.what != "table" or arguments.output is None):
+        raise UsageError(
+            "Parquet is for the table, in a file.", "Export the table with -o FILE, or JSON Lines."
+        )
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         chosen = None
         if wanted:
             chosen = workspace.services().conversations.ids(ListQuery(wanted))
+        if arguments.what in OF_SCORES:
+            narrate_set(workspace.services().score_sets)
         with (
             workspace.project.reading() as conn,
             closing(
                 form_lines(conn, arguments.form, chosen, left_behind)
                 if arguments.form
+                else table_lines(conn, chosen, truth=arguments.truth)
+                if arguments.what == "table"
                 else export_lines(conn, arguments.what, chosen)
             ) as lines,
         ):
@@ -70,7 +88,11 @@ def export(arguments: argparse.Namespace) -> int:
                 sys.stdout.flush()
                 _narrate_losses(arguments.form, left_behind)
                 return 0
-            count = write_file(lines, Path(arguments.output), kind)
+            if kind == "parquet":
+                columns = TableColumns.read(conn, chosen, truth=arguments.truth)
+                count = write_parquet(lines, columns, Path(arguments.output))
+            else:
+                count = write_file(lines, Path(arguments.output), kind)
     if arguments.json:
         print_json(
             {
