@@ -23,6 +23,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from engine.errors import WorkbenchError
+from engine.personal_data import KINDS
 from engine.records.scores import State
 from engine.records.triage import Verdict
 
@@ -126,6 +127,27 @@ FIELDS: Mapping[str, Field] = {
             "text",
             "model that answered; name* is a beginning",
             example="model:gpt-4o or model:gpt-4*",
+            optional=True,
+        ),
+        Field(
+            "language",
+            "text",
+            "language of its text, as a code",
+            example="language:de or language:none",
+            optional=True,
+        ),
+        Field(
+            "personal",
+            "choice",
+            "kind of personal data in its text",
+            (*KINDS, ANY, NONE),
+            optional=True,
+        ),
+        Field(
+            "copies",
+            "text",
+            "whether there are near duplicates of it, or the number of their group",
+            example="copies:any or copies:17",
             optional=True,
         ),
         Field("source", "text", "file it came from (part of the name)"),
@@ -450,8 +472,9 @@ def _wrapped(text: str) -> str:
     return f'"{text}"'
 
 
-Known = Mapping[str, Sequence[tuple[str, int]]]
-"""Values that occur, by field, each with the number of conversations. Those of `meta` and `truth` are the keys."""
+Known = Mapping[str, Sequence[tuple[str, int | None]]]
+"""Values that occur, by field, each with the number of conversations, None if it was not counted. Those of `meta` and
+`truth` are the keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.scoring.sets import name_of
+from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
 from engine.store import runs, scores
 from engine.store.project import Project
@@ -49,11 +50,11 @@ class JobService:
         all_branches: bool = False,
         replace: bool = False,
     ) -> int:
-        """Starts an import in the background; returns the job id."""
+        """Starts an import and then a check of what it brought in the background; returns the job id."""
         stage = ImportStage(
             self._project, paths, format, all_branches=all_branches, replace=replace
         )
-        return self._runner.start([stage])
+        return self._runner.start([stage, CheckStage(self._project)])
 
     def cancel(self, job_id: int) -> None:
         """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""

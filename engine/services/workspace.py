@@ -41,6 +41,7 @@ from engine.worker.routing import RoutedProcess
 
 TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
+    "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
     "fit": frozenset({"score"}),
     "remaining": frozenset({"remaining"}),

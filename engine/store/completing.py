@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from engine.filters import DOTTED, Filter, Term
 from engine.records.scores import State
@@ -12,9 +13,11 @@ from engine.store.query import in_state, matching
 from engine.store.sql import snapshot
 from engine.store.verdicts import CURRENT_TAGS, CURRENT_VERDICTS
 
-Values = list[tuple[str, int]]
+Values = Sequence[tuple[str, int | None]]
 MOST = 200
 """Values that are offered."""
+MOST_FOR_KEYS = 50_000
+"""Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
 
 _MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
 _SOURCES = (
@@ -44,10 +47,12 @@ def values(conn: sqlite3.Connection, field: str, rest: Filter, limit: int = MOST
             return goal_groups.counts(conn, among, second=field == "also")[:limit]
         if field in DOTTED:
             names = facets.keys(conn, f"{field}.")
+            counted = len(among.flags) <= MOST_FOR_KEYS
             return [
-                (name.partition(".")[2], facets.count(conn, name, among)) for name in names[:limit]
+                (name.partition(".")[2], facets.count(conn, name, among) if counted else None)
+                for name in names[:limit]
             ]
-        if field in (facets.TOOL, facets.MODEL) or "." in field:
+        if field in facets.FIELDS or "." in field:
             return facets.values(conn, field, among, limit)
         if field == "state":
             return _states(conn, among)

@@ -12,7 +12,7 @@ import sqlite3
 import zlib
 
 from engine.records.conversations import EarlierState
-from engine.store import cjk_index, facets, settings
+from engine.store import checks, cjk_index, facets, settings
 from engine.store.messages import COLUMNS, message_of
 from engine.store.sql import message_ids, to_json, utc_now
 
@@ -63,6 +63,7 @@ def keep(conn: sqlite3.Connection, conversation_id: int) -> None:
 
 def clear(conn: sqlite3.Connection, conversation_id: int) -> None:
     """Deletes the text of a conversation and what follows from it; its row stays, for another text."""
+    checks.forget(conn, conversation_id)
     facets.remove(conn, conversation_id)
     _delete_messages(conn, conversation_id)
     for table in ("leak", "truth", "original"):

@@ -1,7 +1,8 @@
-"""An index of what conversations have: tools that were called, models that answered, fields of metadata and truth.
+"""An index of what conversations have: tools that were called, models that answered, fields of metadata and truth, and
+what a check found.
 
-Each distinct pair of a key and a value is a facet. Keys are `tool`, `model`, and `meta.` or `truth.` with the name of a
-field; names of fields within fields are joined by dots. Values are the numbers, texts and truth values of a field, or
+Each distinct pair of a key and a value is a facet. Keys are those of `FIELDS`, and `meta.` or `truth.` with the name of
+a field; names of fields within fields are joined by dots. Values are the numbers, texts and truth values of a field, or
 of a list; objects in lists are not indexed.
 """
 
@@ -19,6 +20,9 @@ from engine.store.messages import COLUMNS, message_of
 from engine.store.sql import message_ids
 
 TOOL, MODEL = "tool", "model"
+LANGUAGE, PERSONAL, COPIES = "language", "personal", "copies"
+FIELDS = (TOOL, MODEL, LANGUAGE, PERSONAL, COPIES)
+"""The keys that are fields of filters by themselves; those after the first two come from `engine.store.checks`."""
 LONGEST = 200
 """Characters of a value that are indexed."""
 MOST = 200

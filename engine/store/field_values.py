@@ -24,7 +24,6 @@ _STORED = {
         for name, length in TIMES.items()
     },
 }
-_OF_FACETS = (facets.TOOL, facets.MODEL)
 
 
 def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, array[int]]:
@@ -35,7 +34,7 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
     """
     if field in _STORED:
         rows = conn.execute(_STORED[field])
-    elif field in _OF_FACETS or field.partition(".")[0] in DOTTED:
+    elif field in facets.FIELDS or field.partition(".")[0] in DOTTED:
         rows = conn.execute(
             "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
             " WHERE key = ? ORDER BY 1",
@@ -58,7 +57,7 @@ def term_of(field: str, value: str) -> Term:
 
 def _known(conn: sqlite3.Connection, field: str) -> str:
     dotted = [key for name in DOTTED for key in facets.keys(conn, f"{name}.")]
-    names = [*_STORED, *_OF_FACETS, *dotted]
+    names = [*_STORED, *facets.FIELDS, *dotted]
     near = get_close_matches(field, names, 3)
-    fields = ", ".join(near or [*_STORED, *_OF_FACETS, *dotted[:8]])
+    fields = ", ".join(near or [*_STORED, *facets.FIELDS, *dotted[:8]])
     return f"Fields: {fields}." if not near else f"Did you mean {fields}?"

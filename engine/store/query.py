@@ -227,7 +227,7 @@ def _holds(
         return _select(conn, among, sql, (trees.chosen(conn), *inner.values))
     if term.field == "remaining":
         return _remaining(conn, term, among, config)
-    if term.field in (facets.TOOL, facets.MODEL) or term.key:
+    if term.field in facets.FIELDS or term.key:
         return _with_facet(conn, term, among)
     if term.field == "draw":
         return _drawn(term, among)

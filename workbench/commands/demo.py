@@ -12,6 +12,7 @@ from engine.number_format import duration
 from engine.services.run_requests import STEP_STOP, ScoringRequest, TreeRequest
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
 from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
@@ -85,7 +86,10 @@ def _further(workspace: Workspace) -> Sequence[Stage]:
 def _import_only(samples: Path, path: Path, *, as_json: bool) -> int:
     start = time.monotonic()
     with Workspace(path, create=True) as workspace:
-        run_stages(workspace, [ImportStage(workspace.project, [str(samples)])])
+        run_stages(
+            workspace,
+            [ImportStage(workspace.project, [str(samples)]), CheckStage(workspace.project)],
+        )
         counts = workspace.services().conversations.counts()
     seconds = time.monotonic() - start
     if as_json:

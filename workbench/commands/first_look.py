@@ -25,6 +25,7 @@ from engine.records.scores import LEAST_FOR_PROBE, ScoreRow, State
 from engine.services.run_requests import ClusteringRequest, ScoringRequest
 from engine.services.scoring.estimate import ScoringRun
 from engine.services.workspace import Workspace
+from engine.stages.checking import CheckStage
 from engine.stages.fitting import FittingStage
 from engine.stages.importing import ImportStage
 from engine.stages.reading_states import ReadingStage
@@ -211,7 +212,8 @@ class _FirstLook:
             self._time_left.end(stage.name)
 
     def _further_stages(self) -> Sequence[Stage]:
-        return self._further(self._workspace) if self._further else ()
+        further = self._further(self._workspace) if self._further else ()
+        return [CheckStage(self._workspace.project), *further]
 
     def _plan(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""
@@ -299,10 +301,9 @@ class _FirstLook:
             waiting = bool(scoring.reading.waiting(conn))
         if isinstance(scoring.scored, FittingStage):
             waiting = waiting or bool(scoring.scored.waiting())
-        stages = [*(scoring.stages if waiting else ())]
+        stages = [CheckStage(workspace.project), *(scoring.stages if waiting else ())]
         stages += self._further(workspace) if self._further else ()
-        if stages:
-            workspace.runner.start(stages)
+        workspace.runner.start(stages)
 
     def _code(self, reading: ImportStage) -> int:
         unscored = self._services.conversations.counts().unscored

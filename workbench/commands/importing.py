@@ -14,6 +14,7 @@ from engine.formats import open_inputs
 from engine.records.imports import PLACES, Parsed, SourceReport
 from engine.services.import_accounts import account_lines
 from engine.services.workspace import Workspace
+from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
 from workbench.commands.mapping import ask_for_mapping
 from workbench.commands.narration import print_json, print_text, run_stages
@@ -74,7 +75,8 @@ def import_paths(arguments: argparse.Namespace) -> int:
                 arguments.all_branches,
                 arguments.replace,
             )
-            run_stages(workspace, [stage])
+            check = CheckStage(workspace.project)
+            run_stages(workspace, [stage, check])
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:
             path.unlink(missing_ok=True)
@@ -92,11 +94,13 @@ def import_paths(arguments: argparse.Namespace) -> int:
                 "quarantined": stage.quarantined,
                 "leaks": stage.leaks,
                 "sources": [_as_json(source) for source in stage.sources],
+                "check": check.as_json(),
             }
         )
     else:
         print_text(stage.summary())
         print_text("\n".join(account_lines(stage.sources)))
+        print_text(check.summary())
     return _exit_code(stage.sources)
 
 

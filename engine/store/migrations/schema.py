@@ -21,6 +21,7 @@ from engine.store.migrations.m008_taught import m008_taught
 from engine.store.migrations.m009_reasoning import m009_reasoning
 from engine.store.migrations.m010_earlier_states import m010_earlier_states
 from engine.store.migrations.m011_one_query import m011_one_query
+from engine.store.migrations.m012_checks import m012_checks
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -34,6 +35,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m009_reasoning,
     m010_earlier_states,
     m011_one_query,
+    m012_checks,
 )
 
 SCHEMA = len(MIGRATIONS)

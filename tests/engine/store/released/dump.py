@@ -21,6 +21,7 @@ from engine.records.taught import Taught, TaughtTest
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
 from engine.store import (
+    checks,
     cjk_index,
     clusterings,
     goal_answers,
@@ -35,6 +36,7 @@ from engine.store import (
     trees,
     vectors,
 )
+from engine.store.checks import CheckEntry
 from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
 from engine.store.goal_answers import PairAnswer
 from engine.store.goal_groups import GroupEntry
@@ -111,6 +113,9 @@ def sample_project(path: Path) -> None:
         triage.note(1, "taken back")
         triage.undo()
         project.write(_teach)
+        found = CheckEntry(1, "en", frozenset({"email"}), bytes(256))
+        project.write(lambda conn: checks.put(conn, [found]))
+        project.write(lambda conn: checks.put_copies(conn, [[1, 3]]))
 
 
 def _grow(conn: sqlite3.Connection) -> None:

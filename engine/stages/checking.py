@@ -1,0 +1,129 @@
+"""The stage that looks for languages, personal data and near duplicates after an import."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from engine import near_copies
+from engine.completeness.near_duplicates import shingles
+from engine.jobs.contract import Progress
+from engine.languages import CHARS, language
+from engine.number_format import counted
+from engine.personal_data import KINDS, NAMES, Kind, kinds
+from engine.shared_text import ROLES, SharedText
+from engine.stages.cpu_stage import CpuStage
+from engine.store import checks, runs, shared_text
+from engine.store.project import Project
+
+BATCH = 200
+"""Conversations of one transaction."""
+
+
+class CheckStage(CpuStage):
+    """Looks at every conversation that was not looked at in its present text.
+
+    Attributes:
+        languages: Number of conversations by language; None for those where it is not clear.
+        personal: Number of conversations with each kind of personal data.
+        copies: Number of conversations that have near duplicates, in the whole project.
+        groups: Number of groups that they form.
+    """
+
+    name: ClassVar[str] = "check"
+    title: ClassVar[str] = "Looking for languages, personal data and copies"
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project)
+        self.languages: Counter[str | None] = Counter()
+        self.personal: Counter[Kind] = Counter()
+        self.copies = self.groups = 0
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Empty: nothing can be chosen."""
+        return {}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Commits what was found batch by batch, then the groups of near duplicates.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        with self._project.reading() as conn:
+            ids = checks.unchecked(conn)
+            shared = shared_text.stored(conn)
+        for start in range(0, len(ids), BATCH):
+            with self._project.reading() as conn:
+                entries = [self._checked(conn, key, shared) for key in ids[start : start + BATCH]]
+            done = start + len(entries)
+
+            self._project.write(partial(_store, entries=entries, run=(run_id, done, len(ids))))
+            yield Progress(done, len(ids))
+        if not len(ids):
+            return
+        yield Progress(len(ids), len(ids), "comparing")
+        with self._project.reading() as conn:
+            keys, signatures = checks.signatures(conn)
+        found = near_copies.groups(keys, signatures)
+        self._check()
+        self._project.write(lambda conn: checks.put_copies(conn, found))
+        self.groups, self.copies = len(found), sum(map(len, found))
+
+    def summary(self) -> str:
+        """What was found, in one sentence."""
+        named = self.languages.most_common(4)
+        parts = [f"{code or 'language not clear'} {count:,}" for code, count in named]
+        if len(self.languages) > len(named):
+            parts.append(f"{len(self.languages) - len(named)} more languages")
+        parts += [
+            f"{NAMES[kind]} in {self.personal[kind]:,}" for kind in KINDS if self.personal[kind]
+        ]
+        if self.copies:
+            parts.append(
+                f"{self.copies:,} are near copies of one another ({counted(self.groups, 'group')})"
+            )
+        total = self.languages.total()
+        return f"Looked at {counted(total, 'conversation')}: {', '.join(parts) or 'nothing new'}."
+
+    def as_json(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        return {
+            "languages": {code or "unknown": count for code, count in self.languages.items()},
+            "personal": dict(self.personal),
+            "copies": self.copies,
+            "copy_groups": self.groups,
+        }
+
+    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> checks.CheckEntry:
+        self._check()
+        rows = checks.texts(conn, key)
+        personal = frozenset(
+            kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)
+        )
+        said = [(role, shared.without(role, content)) for role, content, _ in rows if role in ROLES]
+        code = _language([text for role, text in said if role == "user"]) or _language(
+            [text for _, text in said]
+        )
+        self.languages[code] += 1
+        self.personal.update(personal)
+        text = " ".join(text for _, text in said)
+        return checks.CheckEntry(key, code, personal, near_copies.signature(shingles(text)))
+
+
+def _store(
+    conn: sqlite3.Connection, entries: list[checks.CheckEntry], run: tuple[int, int, int]
+) -> None:
+    checks.put(conn, entries)
+    runs.count(conn, *run)
+
+
+def _language(texts: list[str]) -> str | None:
+    joined, at = "", 0
+    while len(joined) < CHARS and at < len(texts):
+        joined += texts[at][:CHARS] + "\n"
+        at += 1
+    return language(joined)
