@@ -266,10 +266,11 @@ class ConversationStore:
         with self._project.reading() as conn:
             return imports.quarantined(conn, limit=limit)
 
-    def values(self, field: str, rest: Filter) -> list[tuple[str, int]]:
+    def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
         """Values of a field of filters with the number of conversations that also match the rest of the filter.
 
-        The most frequent come first, months in their order. For `meta` and `truth` they are the keys.
+        The most frequent come first, months in their order. For `meta` and `truth` they are the keys, whose number
+        is None if there are too many conversations to count them.
 
         Raises:
             WorkbenchError: The rest of the filter cannot be answered.

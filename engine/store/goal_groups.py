@@ -22,17 +22,15 @@ LEAST_SHARE = 0.15
 """Share from which a second goal counts, as in `engine.goals.clusters.membership`."""
 
 _MOVED = "SELECT conversation_id FROM goal_move WHERE clustering_id = ?1"
+_BECAME = "SELECT group_id FROM goal_group WHERE clustering_id = ?1 AND current IN ({})"
 _OWN = (
     "SELECT conversation_id FROM membership WHERE clustering_id = ?1 AND cluster IN"
-    " (SELECT CAST(substr(group_id, 2) AS INTEGER) FROM goal_group WHERE clustering_id = ?1"
-    " AND current = ?2 AND substr(group_id, 1, 1) = 'c')"
+    " (SELECT CAST(substr(group_id, 2) AS INTEGER)"
+    f" FROM ({_BECAME}) WHERE substr(group_id, 1, 1) = 'c')"
     " UNION ALL SELECT conversation_id FROM assignment WHERE clustering_id = ?1"
-    " AND group_id IN (SELECT group_id FROM goal_group WHERE clustering_id = ?1 AND current = ?2)"
+    f" AND group_id IN ({_BECAME})"
 )
-_MOVED_THERE = (
-    f"{_MOVED} AND group_id IN"
-    " (SELECT group_id FROM goal_group WHERE clustering_id = ?1 AND current = ?2)"
-)
+_MOVED_THERE = f"{_MOVED} AND group_id IN ({_BECAME})"
 SECOND = (
     "SELECT conversation_id, second.current AS current, second_share AS share FROM membership AS m"
     " JOIN goal_group AS second"
@@ -128,8 +126,7 @@ def conversations(
             found |= _special(conn, order[0], value.lower(), among, second=second)
             continue
         clustering_id, groups = _named(conn, order, value)
-        for group in groups:
-            found |= _in_group(conn, clustering_id, group, among, second=second)
+        found |= _in_groups(conn, clustering_id, groups, among, second=second)
     return among & found
 
 
@@ -221,15 +218,22 @@ def _named(conn: sqlite3.Connection, order: Sequence[int], value: str) -> tuple[
     )
 
 
-def _in_group(
-    conn: sqlite3.Connection, clustering_id: int, group: str, among: IdSet, *, second: bool
+def _in_groups(
+    conn: sqlite3.Connection,
+    clustering_id: int,
+    groups: Sequence[str],
+    among: IdSet,
+    *,
+    second: bool,
 ) -> IdSet:
-    at = (clustering_id, group)
+    at = (clustering_id, *groups)
+    names = ", ".join(f"?{place + 2}" for place in range(len(groups)))
     if second:
-        sql = f"SELECT conversation_id FROM ({SECOND}) WHERE current = ?2"
+        sql = f"SELECT conversation_id FROM ({SECOND}) WHERE current IN ({names})"
         return among.of(read_ids(conn, sql, at))
     moved = among.of(read_ids(conn, _MOVED, at[:1]))
-    return (among.of(read_ids(conn, _OWN, at)) - moved) | among.of(read_ids(conn, _MOVED_THERE, at))
+    there = among.of(read_ids(conn, _MOVED_THERE.format(names), at))
+    return (among.of(read_ids(conn, _OWN.format(names, names), at)) - moved) | there
 
 
 def _special(

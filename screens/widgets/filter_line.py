@@ -122,9 +122,9 @@ class FilterLine(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.read_values: Callable[[str, Filter], Sequence[tuple[str, int]]] | None = None
+        self.read_values: Callable[[str, Filter], Sequence[tuple[str, int | None]]] | None = None
         self._values_of: tuple[str, Filter] | None = None
-        self._values: Sequence[tuple[str, int]] = ()
+        self._values: Sequence[tuple[str, int | None]] = ()
         self._timer: Timer | None = None
         self._asked = Filter()
         self._found: list[Completion] = []
@@ -283,7 +283,7 @@ class FilterLine(Vertical):
             return
         self._values_of, self._values = asked, ()
 
-        def arrived(values: Sequence[tuple[str, int]]) -> None:
+        def arrived(values: Sequence[tuple[str, int | None]]) -> None:
             if self._values_of == asked:
                 self._values = values
                 self._offer()

@@ -103,7 +103,7 @@ def _count(
         for value, count in values:
             print(as_json({field: value, "conversations": count}))
     else:
-        rows = [(one_line(value), f"{count:,}") for value, count in values]
+        rows = [(one_line(value), f"{count or 0:,}") for value, count in values]
         width = max([len(field), *(cell_len(value) for value, _ in rows)])
         for value, number in [(field, "conversations"), *rows]:
             print(f"{value}{' ' * (width - cell_len(value))}  {number:>13}")
