@@ -49,11 +49,18 @@ def completed(value: str) -> str | None:
     return os.path.join(folder, found[0])
 
 
-class ImportDialog(Dialog[str | None]):
-    """Asks for a file or folder; answers with its path, or None. A path that is not there stays, to be mended."""
+class ImportDialog(Dialog[tuple[str, str | None] | None]):
+    """Asks for a file or folder; answers with its path and the format to read it in (None: that which is detected), or
+    with None. A path that is not there stays, to be mended."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
+        Binding(
+            "ctrl+t",
+            "map",
+            "Say where",
+            tooltip="Say where the messages are, in a file of any format",
+        ),
         # before the next field, of which there is none
         Binding("tab", "complete", "Complete the path", priority=True),
     ]
@@ -70,8 +77,8 @@ class ImportDialog(Dialog[str | None]):
                 placeholder="a file, an archive or a folder of logs", suggester=PathSuggester()
             )
             yield Static(self._formats(), id="problem")
-            keys = (("enter", "imports"), ("tab", "completes"), ("escape", "cancels"))
-            yield Static(hint_line(*keys))
+            keys = (("enter", "imports"), ("tab", "completes"), ("^t", "asks where messages are"))
+            yield Static(hint_line(*keys, ("escape", "cancels")))
 
     def _formats(self) -> Content:
         return Content.styled(
@@ -96,9 +103,9 @@ class ImportDialog(Dialog[str | None]):
         elif not os.path.exists(path):
             self._tell(f"There is no file or folder {path}.")
         elif not os.path.isfile(path):
-            self.dismiss(path)
+            self.dismiss((path, None))
         elif path == self._refused:
-            self.app.push_screen(MappingDialog(path), lambda saved: self._mapped(path, saved))
+            self._map(path)
         else:
             background(
                 self,
@@ -108,16 +115,27 @@ class ImportDialog(Dialog[str | None]):
                 group="check",
             )
 
+    def action_map(self) -> None:
+        """Asks where the messages of the file are, whether it can be read without that or not."""
+        path = os.path.expanduser(self.query_one(Input).value.strip())
+        if os.path.isfile(path):
+            self._map(path)
+        else:
+            self._tell("Type the path of a file first; of a folder, that of one of its files.")
+
+    def _map(self, path: str) -> None:
+        self.app.push_screen(MappingDialog(path), lambda saved: self._mapped(path, saved))
+
     def _checked(self, path: str, refusal: str | None) -> None:
         if refusal is None:
-            self.dismiss(path)
+            self.dismiss((path, None))
             return
         self._refused = path
         self._tell(f"{refusal} Enter again shows its fields, and asks where the messages are.")
 
     def _mapped(self, path: str, saved: str | None) -> None:
         if saved is not None:
-            self.dismiss(path)
+            self.dismiss((path, saved))
 
     def _tell(self, problem: str) -> None:
         shown = Content.styled(display_safe(problem), "$tone-incomplete")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -12,7 +14,6 @@ from textual.widgets import Static
 from textual.widgets.option_list import Option
 
 from engine.errors import FormatError
-from engine.number_format import counted
 from engine.records.imports import PLACES
 from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
 from engine.text import display_safe, one_line
@@ -22,10 +23,12 @@ from screens.widgets.choices import Choices
 
 _MESSAGES_SHOWN = 8
 _TITLE = 27
-_VALUE = 20
-_LEAST_FINDS = 16
+_VALUE = 22
+_LEAST_FINDS = 12
 _FRAME = 15
 """Columns of the dialog's frame and paddings."""
+
+_ROLE_COLUMNS = 9
 
 
 class MappingDialog(Dialog[str | None]):
@@ -34,8 +37,9 @@ class MappingDialog(Dialog[str | None]):
     PLACE = "mapping"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "type_path", "Path", tooltip="Type the path of this line"),
+        Binding("u", "undo", "Undo", tooltip="Take the last change back"),
         Binding("s", "save", "Save", tooltip="Save the mapping and import the file"),
-        Binding("escape", "dismiss(None)", "Leave"),
+        Binding("escape", "leave", "Leave", tooltip="Leave; asks first if lines were changed"),
     ]
 
     def __init__(self, path: str) -> None:
@@ -45,16 +49,18 @@ class MappingDialog(Dialog[str | None]):
         self._lines: list[Line] = []
 
     def compose(self) -> ComposeResult:
-        """Lines, what is read with them, keys."""
-        with Vertical(classes="dialog tall") as box:
+        """Lines, the one under the cursor in full, what is read with them, keys."""
+        with Vertical(classes="dialog tall mapping") as box:
             box.border_title = Content("Where are the messages?")
             yield Choices(id="lines", markup=False)
+            yield Static(id="line")
             with VerticalScroll(id="trial"):
                 yield Static("reading the file…", id="read")
             keys = (
-                ("enter", "changes a line"),
-                ("p", "types its path"),
-                ("s", "saves and imports"),
+                ("enter", "changes"),
+                ("p", "types a path"),
+                ("u", "undoes"),
+                ("s", "saves, imports"),
             )
             yield Static(hint_line(*keys, ("escape", "leaves")))
 
@@ -96,14 +102,26 @@ class MappingDialog(Dialog[str | None]):
         choices.focus()
         self.query_one("#read", Static).update(trial_content(trial))
 
+    def on_option_list_option_highlighted(self, event: Choices.OptionHighlighted) -> None:
+        """The line under the cursor is shown in full, since lists cut what is long."""
+        if event.option_index < len(self._lines):
+            line = self._lines[event.option_index]
+            shown = Content.assemble(
+                (one_line(line.words, 120), "bold"),
+                ("  " + one_line(line.finds, 120), "$tone-muted"),
+            )
+            self.query_one("#line", Static).update(shown)
+
     def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
         """Enter asks what the line may be, with an example of each."""
         draft, line = self._draft, self._lines[event.option_index]
         if draft is None:
             return
+        found = draft.choices(line.key)
+        widest = min(_VALUE + 10, max((cell_len(choice.words) for choice in found), default=0))
         choices = [
-            (choice.value, f"{choice.value or 'none':<{_VALUE}}  {one_line(choice.example, 40)}")
-            for choice in draft.choices(line.key)
+            (choice.value, f"{choice.words:<{widest}}  {one_line(choice.example, 40)}")
+            for choice in found
         ]
         self.app.push_screen(
             ChoiceDialog(line.title, choices, line.value), lambda value: self._change(line, value)
@@ -121,7 +139,7 @@ class MappingDialog(Dialog[str | None]):
         )
 
     def _change(self, line: Line, value: str | None) -> None:
-        if self._draft is None or value is None:
+        if self._draft is None or value is None or value == line.value:
             return
         try:
             self._draft.change(line.key, value)
@@ -129,8 +147,18 @@ class MappingDialog(Dialog[str | None]):
             self.show_error(error)
         self._try_out()
 
+    def action_undo(self) -> None:
+        """Takes the last change back."""
+        if self._draft is not None and self._draft.undo():
+            self._try_out()
+        else:
+            self.notify("No line was changed.", markup=False)
+
     def action_save(self) -> None:
-        """Asks for a name, saves the mapping file, and answers."""
+        """Saves the mapping file under a name that is asked for, and answers with it."""
+        self._ask_name(then=self.dismiss)
+
+    def _ask_name(self, then: Callable[[str | None], object]) -> None:
         draft = self._draft
         if draft is None:
             return
@@ -138,20 +166,66 @@ class MappingDialog(Dialog[str | None]):
         def named(name: str | None) -> None:
             if not name:
                 return
-            try:
-                draft.save(format_name(name))
-            except FormatError as error:
-                self.show_error(error)
-            else:
-                self.dismiss(format_name(name))
+            if draft.known_as is None:
+                self._save(draft, format_name(name), False, then)
+                return
+            self.app.push_screen(
+                ChoiceDialog("Read already without it; when is it used?", use_choices(draft)),
+                lambda by_name: (
+                    None if by_name is None else self._save(draft, format_name(name), by_name, then)
+                ),
+            )
 
         self.app.push_screen(TextDialog("Name of the format", value=draft.suggested_name), named)
+
+    def _save(
+        self, draft: MappingDraft, name: str, by_name: bool, then: Callable[[str | None], object]
+    ) -> None:
+        try:
+            draft.save(name, by_name)
+        except FormatError as error:
+            self.show_error(error)
+        else:
+            then(name)
+
+    def action_leave(self) -> None:
+        """Leaves; asks first what becomes of the changes, if there are some."""
+        draft = self._draft
+        if draft is None or not draft.changes:
+            self.dismiss(None)
+            return
+        choices = [
+            ("stay", "Go on here"),
+            ("save", "Save the mapping file, and import nothing now"),
+            ("leave", "Leave, and forget the changes"),
+        ]
+
+        def chosen(what: str | None) -> None:
+            if what == "leave":
+                self.dismiss(None)
+            elif what == "save":
+                self._ask_name(then=lambda _: self.dismiss(None))
+
+        title = (
+            f"Lines were changed {draft.changes:,} times"
+            if draft.changes > 1
+            else "A line was changed"
+        )
+        self.app.push_screen(ChoiceDialog(title, choices), chosen)
+
+
+def use_choices(draft: MappingDraft) -> list[tuple[bool, str]]:
+    """When a mapping is used for files that are read without it: for this import only, or always."""
+    return [
+        (True, f"For this import; other files stay {draft.known_as}"),
+        (False, f"For all files that it fits, in place of {draft.known_as}"),
+    ]
 
 
 def line_content(line: Line, columns: int) -> Content:
     """A line of the draft, in so many columns: the question, its answer, what is found there."""
-    value = one_line(line.value or "–", _VALUE)
-    rest = max(_LEAST_FINDS, columns - _TITLE - _VALUE - 6)
+    value = one_line(line.words, _VALUE)
+    rest = max(_LEAST_FINDS, columns - _TITLE - _VALUE - 4)
     return Content.assemble(
         (f"{one_line(line.title, _TITLE):<{_TITLE}} ", "$tone-muted"),
         (f"{value:<{_VALUE}} ", "bold"),
@@ -160,21 +234,25 @@ def line_content(line: Line, columns: int) -> Content:
 
 
 def trial_content(trial: Trial) -> Content:
-    """What is read with the draft: counts, where the text goes, two conversations."""
-    read = f"{counted(trial.conversations, 'conversation')}, {counted(trial.messages, 'message')}"
-    parts: list[Content | str | tuple[str, str]] = [(f"Read so: {read}", "bold")]
-    if trial.rejected:
-        rejected = f"; {trial.rejected:,} not read: {one_line(trial.reason, 80)}"
-        parts.append((rejected, "$tone-incomplete"))
+    """What is read with the draft: counts, what looks wrong, where the text goes, two conversations."""
+    parts: list[Content | str | tuple[str, str]] = [(trial.counts, "bold")]
+    parts += [("\n" + one_line(doubt, 200), "$tone-incomplete") for doubt in trial.doubts]
     shares = [
-        f" · {place} {trial.account.share(place):.0%}"
+        f"{place} {trial.account.share(place):.0%}"
         for place in PLACES
-        if trial.account.chars.get(place)
+        if trial.account.chars.get(place) or place == "nowhere"
     ]
-    parts.append(("".join(shares), "$tone-muted"))
+    if trial.account.total:
+        parts.append(("\nIts text goes to: " + ", ".join(shares), "$tone-muted"))
     for conversation in trial.shown:
         parts.append((f"\n\n{one_line(conversation.external_id, 60)}", "$tone-accent"))
         for message in conversation.messages[:_MESSAGES_SHOWN]:
-            parts.append((f"\n{message.role:>10}  ", "$tone-muted"))
-            parts.append(one_line(message.content, 88))
+            parts.append((f"\n{message.role:>{_ROLE_COLUMNS}}  ", "$tone-muted"))
+            parts.append(one_line(message.content, 120))
+            parts += [
+                (f" calls {one_line(call.name, 40)}", "$tone-call") for call in message.tool_calls
+            ]
+        more = len(conversation.messages) - _MESSAGES_SHOWN
+        if more > 0:
+            parts.append((f"\n{'':>{_ROLE_COLUMNS}}  and {more:,} more", "$tone-muted"))
     return Content.assemble(*parts)

@@ -309,6 +309,28 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         """Opens the reader on conversations by id; see `Routes.reader`. `back` gets the id of the last one read."""
         self.app.push_screen(self.routes.reader(order, at, self.MODE, words), back)
 
+    def open_conversations(self, wanted: Filter) -> None:
+        """Lists the conversations behind a figure; going back leads here."""
+        self.app.push_screen(self.routes.conversations(wanted, self.MODE))
+
+    def triage_only(self, name: str, ids: Sequence[int]) -> None:
+        """Goes to triage of just these conversations; escape there leads back.
+
+        Args:
+            name: What they have in common, in words.
+        """
+        if not ids:
+            self.notify("There are no conversations to judge.", markup=False)
+            return
+        wanted = NamedConversations(name, tuple(ids), self.MODE)
+
+        async def go() -> None:
+            await self.app.run_action("switch_mode('triage')")
+            if isinstance(self.app.screen, WorkbenchScreen):
+                self.app.screen.judge_only(wanted)
+
+        self.app.run_worker(go(), group="triage")
+
     def action_close(self) -> None:
         """Goes back; a second key while the screen closes does nothing."""
         if self.is_active:
@@ -339,9 +361,10 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         if not self.may_write():
             return
 
-        def chosen(path: str | None) -> None:
-            if path is not None:
-                self._start(lambda: self.services.jobs.start_import([path]))
+        def chosen(answer: tuple[str, str | None] | None) -> None:
+            if answer is not None:
+                path, form = answer
+                self._start(lambda: self.services.jobs.start_import([path], form))
 
         self.app.push_screen(ImportDialog(), chosen)
 

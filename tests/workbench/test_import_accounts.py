@@ -124,7 +124,7 @@ class TestMap:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         """A line is changed by its number and the number of a choice; then the file is saved, and the logs imported."""
-        answers = iter(["99", "7", "7", "3", "heard[", "t", "", "My Desk"])
+        answers = iter(["99", "8", "7", "3", "heard[", "t", "", "My Desk"])
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         monkeypatch.setattr("builtins.input", lambda question: next(answers))
         project = tmp_path / "p.wb"

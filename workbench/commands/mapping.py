@@ -4,11 +4,9 @@ mapping file."""
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from engine.conversation import Conversation
 from engine.errors import FormatError
-from engine.number_format import counted
 from engine.services.import_accounts import shares_line
 from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
 from engine.text import one_line
@@ -17,7 +15,9 @@ from workbench.commands.narration import print_text
 _MESSAGES_SHOWN = 6
 _COLUMNS = 100
 
-_ASK = "Enter takes it, a number changes that line, t shows the file to be saved, q leaves: "
+_ASK = (
+    "Enter takes it; a number changes that line, u undoes, t shows the file to be saved, q leaves: "
+)
 
 
 def ask_for_mapping(path: str) -> str | None:
@@ -29,7 +29,6 @@ def ask_for_mapping(path: str) -> str | None:
     Raises:
         FormatError: Nothing in the file looks like messages, or the mapping file cannot be written.
     """
-    label = Path(path).name
     draft = MappingDraft.of_file(path)
     if not sys.stdin.isatty():
         print_text(_shown(draft))
@@ -37,48 +36,84 @@ def ask_for_mapping(path: str) -> str | None:
             f"\n# The mapping file:\n{draft.toml(draft.suggested_name)}\nNothing was stored."
         )
         return None
+    shown = True
     while True:
-        print_text(_shown(draft))
+        if shown:
+            print_text(_shown(draft))
+        shown = False
         answer = _answer(_ASK)
         if answer is None or answer == "q":
+            _leave(draft)
             return None
         if answer == "t":
             print_text("\n" + draft.toml(draft.suggested_name))
+        elif answer == "u":
+            shown = draft.undo()
+            if not shown:
+                print_text("No line was changed.")
         elif answer == "":
-            return _saved(draft, label)
+            if (name := _saved(draft)) is not None:
+                return name
         else:
-            _change(draft, answer)
+            shown = _change(draft, answer)
 
 
-def _saved(draft: MappingDraft, label: str) -> str | None:
+def _saved(draft: MappingDraft) -> str | None:
+    """Saves the mapping under a name that is asked for; returns it, or None if it is still to be changed."""
     suggested = draft.suggested_name
-    name = _answer(f"Name of the format [{suggested}]: ")
-    if name is None:
+    given = _answer(f"Name of the format [{suggested}]: ")
+    if given is None:
         return None
-    name = format_name(name) if name else suggested
-    print_text(f"Saved as {draft.save(name)}. Files like {label} are read so from now on.")
+    name = format_name(given) if given else suggested
+    by_name = False
+    if draft.known_as is not None:
+        print_text(
+            f"Files like this are read as {draft.known_as} without a mapping. It may be used\n"
+            f"  1  for this import, and where --format {name} asks for it\n"
+            f"  2  for all files that it fits, in place of {draft.known_as}"
+        )
+        use = _answer("1 or 2 [1]: ")
+        if use is None or use not in ("", "1", "2"):
+            return None
+        by_name = use != "2"
+    try:
+        file = draft.save(name, by_name)
+    except FormatError as error:
+        print_text(f"{error.message} {error.hint}")
+        return None
+    when = f"--format {name} reads files so" if by_name else "Files like this are read so"
+    print_text(f"Saved as {file}. {when} from now on.")
     return name
 
 
-def _change(draft: MappingDraft, answer: str) -> None:
-    """Asks for the new value of a line: one of some choices by its number, or a path."""
+def _leave(draft: MappingDraft) -> None:
+    """Offers to keep what was changed."""
+    if draft.changes and _answer("Keep the mapping file for later? y or n [n]: ") == "y":
+        _saved(draft)
+    print_text("Nothing was imported.")
+
+
+def _change(draft: MappingDraft, answer: str) -> bool:
+    """Asks for the new value of a line: one of some choices by its number, or a path. Returns whether it changed."""
     lines = draft.lines()
     if not answer.isdigit() or not 1 <= int(answer) <= len(lines):
         print_text(f"There is no line {answer!r}.")
-        return
+        return False
     line = lines[int(answer) - 1]
     choices = draft.choices(line.key)
-    print_text(f"\n{line.title} {line.value or 'nothing'}. It may be:")
+    print_text(f"\n{line.title}: {line.words}. It may be:")
     for number, choice in enumerate(choices, 1):
-        print_text(f"  {number}  {choice.value or '-':<32} {one_line(choice.example, 60)}")
-    given = _answer("A number, or a path: ")
+        print_text(f"  {number:>2}  {choice.words:<32} {one_line(choice.example, 60)}")
+    given = _answer("A number, or a path; Enter leaves the line as it is: ")
     if not given:
-        return
+        return False
     by_number = given.isdigit() and 1 <= int(given) <= len(choices)
     try:
         draft.change(line.key, choices[int(given) - 1].value if by_number else given)
     except FormatError as error:
         print_text(error.message)
+        return False
+    return True
 
 
 def _answer(question: str) -> str | None:
@@ -97,14 +132,11 @@ def _shown(draft: MappingDraft) -> str:
 
 
 def _line(number: int, line: Line) -> str:
-    return f"{number:>3}  {line.title:<28} {line.value or '-':<26} {one_line(line.finds, 44)}"
+    return f"{number:>3}  {line.title:<28} {line.words:<26} {one_line(line.finds, 44)}".rstrip()
 
 
 def _trial_lines(trial: Trial) -> list[str]:
-    read = f"{counted(trial.conversations, 'conversation')}, {counted(trial.messages, 'message')}"
-    if trial.rejected:
-        read += f"; {trial.rejected:,} not read: {trial.reason}"
-    lines = [f"Read so: {read}"]
+    lines = [trial.counts, *(f"  ! {doubt}" for doubt in trial.doubts)]
     if trial.account.total:
         lines.append(shares_line(trial.account))
     for conversation in trial.shown:
@@ -114,7 +146,7 @@ def _trial_lines(trial: Trial) -> list[str]:
 
 def _conversation_lines(conversation: Conversation) -> list[str]:
     messages = conversation.messages
-    lines = [f"  == {conversation.external_id} =="]
+    lines = [f"  == {one_line(conversation.external_id, 60)} =="]
     for message in messages[:_MESSAGES_SHOWN]:
         calls = "".join(f" [calls {call.name}]" for call in message.tool_calls)
         text = one_line(message.content, _COLUMNS - 16)

@@ -35,7 +35,7 @@ def arranged(
     if mapping.attachments is not None:
         frames = _with_attachments(mapping.attachments, frames)
     if mapping.transcript is not None:
-        frames = _divided(mapping.transcript, frames)
+        frames = divided_texts(mapping.transcript, frames)
     if mapping.group is not None:
         frames = grouped(mapping.group, frames)
     if mapping.tree is not None:
@@ -89,7 +89,7 @@ def _resolved(value: Any, texts: Any) -> Any:
     return [_resolved(entry, texts) for entry in value] if isinstance(value, list) else value
 
 
-def _divided(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
+def divided_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the records with lists of messages in place of the texts that hold turns."""
     marks = "|".join(map(re.escape, transcript.marks))
     for frame in frames:

@@ -1,4 +1,4 @@
-"""Guesses where records of an unknown format have their messages, roles, texts, ids and times.
+"""Guesses where records of an unknown format have their messages, roles, texts, ids, times and tool calls.
 
 A list of objects holds messages if one field of them has few different short values and another has long texts; rows
 are messages if, besides, a field of theirs repeats. What is found is the content of a mapping file.
@@ -12,61 +12,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.formats.mappings import fields as of
+from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quoted
 from engine.formats.messages.normalise import role_named
-from engine.formats.paths import as_word, decoded, read_path
+from engine.formats.paths import decoded, read_path
 
-_DEEPEST = 6
-_MOST_VALUES = 2_000
-"""Values of a field that are looked at."""
+_MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
+_LEAST_MARKED = 0.7
+"""Share of the texts that begin with a turn, in a field that holds whole conversations as text."""
 
-_MOST_ROLES = 12
-_LONGEST_ROLE = 40
-_LEAST_PRESENT = 0.7
-"""Share of the messages that have a role; events without one stand between them in some logs."""
-
-_PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
-_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:")
-_TEXT_NAMES = re.compile(
-    r"(?:^|[._])(?:text|content|body|message|value|utterance|say|parts\[\])(?:\[\])?$", re.I
-)
-_ROLE_NAMES = re.compile(
-    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|is_?user|is_?bot|direction)"
-    r"(?:[_.]?(?:name|role|id|username|type))?\Z",
+_LIST_NAMES = re.compile(
+    r"\w*(?:messages|turns|conversations?|dialog(?:ue)?s?|history|chat|log|utterances|transcript|events|steps)\Z",
     re.I,
 )
-_GROUP_NAMES = re.compile(
-    r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
-    re.I,
-)
-_ID_NAMES = re.compile(
-    r"(?:^|[._])(?:id|uuid|key|name|nr|no|number|ref|reference|ticket|case|.*_id|.*Id|.*ID)\Z"
-)
-_TIME_NAMES = re.compile(r"time|date|created|_at$|At$|^ts$|\.ts$", re.I)
-_ASKED = re.compile(
-    r"^(?:prompt|question|input|query|instruction|user|request|human|customer).*$", re.I
-)
-_ANSWERED = re.compile(
-    r"^(?:response|answer|output|completion|reply|assistant|bot|generated|model_).*$", re.I
-)
 
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of the items of a list: where it is in them, its values as texts, and the share of items that have it."""
-
-    path: str
-    values: tuple[str, ...]
-    present: float
-
-    @property
-    def characters(self) -> int:
-        """Length of all values together."""
-        return sum(map(len, self.values))
-
-    @property
-    def example(self) -> str:
-        """The longest of the first values."""
-        return max(self.values[:20], key=len, default="")
+IN_TURN = "=user, assistant"
+"""Role of messages that do not say who speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +43,20 @@ class Guess:
     where: str
     text: Field
 
+    @property
+    def name(self) -> str:
+        """Where the messages are, and of what kind they are if that is not a list or a row for each; no two guesses for
+        the same records have the same."""
+        first = self.table["messages"][0]
+        if "children" in self.table.get("tree", {}):
+            return f"{self.where} and replies"
+        if "turns" in first or len(self.table["messages"]) > 1:
+            return f"{self.where} with answers"
+        if "transcript" in self.table:
+            return f"{self.where} as turns"
+        alone = self.where == "." and "group" not in self.table
+        return ". alone" if alone else self.where
+
 
 def guesses(values: Sequence[Any]) -> list[Guess]:
     """Returns what may be mappings of the records, the best first; [] if nothing in them looks like messages.
@@ -89,78 +64,95 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
     Args:
         values: Some records, in the order of the file.
     """
-    found = [*_in_lists(values), *_in_rows(values)]
-    found.sort(key=lambda entry: -entry[0])
+    found = [*_in_lists(values), *_in_replies(values), *_in_rows(values), *_in_texts(values)]
+    found.sort(key=lambda entry: -entry[0] * _likely(entry[1].where))
     return [guessed for score, guessed in found if score > 0]
 
 
-def quoted(key: str) -> str:
-    """A key as a path has it."""
-    return key if _PLAIN_KEY.match(key) else f'"{key}"'
-
-
-def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
-    """The fields of items that hold texts, numbers or truth values, those with most text first."""
-    values: dict[str, list[str]] = {}
-    holders: Counter[str] = Counter()
-    for item in items[:_MOST_VALUES]:
-        seen: set[str] = set()
-        for path, value in _leaves(item, "", 0):
-            values.setdefault(path, []).append(as_word(value))
-            seen.add(path)
-        holders.update(seen)
-    count = min(len(items), _MOST_VALUES) or 1
-    fields = [Field(path, tuple(here), holders[path] / count) for path, here in values.items()]
-    return tuple(sorted(fields, key=lambda field: -field.characters))
-
-
-def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and depth < _DEEPEST:
-        for key, entry in value.items():
-            yield from _leaves(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
-    elif isinstance(value, list) and depth < _DEEPEST:
-        for entry in value:
-            yield from _leaves(entry, f"{path}[]", depth + 1)
-    elif value is not None and not isinstance(value, dict | list):
-        yield path or ".", value
+def _likely(where: str) -> float:
+    """How likely messages are where a path leads, by its length and its last name."""
+    name = where.rpartition(".")[2].rstrip("[]{}")
+    return 0.8 ** len(re.findall(r"\.|\[|\{", where)) * (2.0 if _LIST_NAMES.match(name) else 1.0)
 
 
 def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
     """Guesses for lists of messages within the records."""
     for path, items in _lists_in(values).items():
-        *outer, name = _at_each(path)
-        split = "".join(outer)
-        each = name.removeprefix(".") or "."
+        split, each = divided(path)
         table: dict[str, Any] = {}
         if split:
             table["split"] = split
         texts = [item for item in items if isinstance(item, str)]
-        objects = [item for item in items if isinstance(item, dict)]
+        objects = [item for item in items if isinstance(item, dict) or _is_pair(item)]
         if len(texts) > len(objects):
             if len(texts) >= 2 * max(1, len(values)):
-                table["messages"] = [{"each": each, "role": "=user, assistant", "text": "."}]
-                field = fields_of(texts)[0]
-                yield 0.2 * field.characters, Guess(table, path, field)
+                table["messages"] = [{"each": each, "role": IN_TURN, "text": "."}]
+                field = of.fields_of(texts)[0]
+                yield 0.2 * of.text_weight(field), Guess(table, path, field)
             continue
-        fields = fields_of(objects)
-        text = text_field(fields)
-        role = role_field([field for field in fields if field is not text])
-        if text is None:
+        if not objects:
             continue
-        message: dict[str, Any] = {"each": each}
-        if role is not None:
-            message["role"] = role.path
-            table["roles"] = roles_of(role)
-        else:
-            message["role"] = "=user, assistant"
-        message["text"] = text.path
-        if time := time_field(fields):
-            message["time"] = time.path
-        table["messages"] = [message]
-        outside = _records_at(values, split)
-        if record_id := id_field([_outside(record, each) for record in outside]):
+        outside = [_outside(record, each) for record in _records_at(values, split)]
+        if record_id := of.id_field(outside):
             table["id"] = record_id
-        yield text.characters * (1.0 if role else 0.25), Guess(table, path, text)
+        fields = of.fields_of(objects)
+        if pair := of.question_and_answer(fields):
+            turns = _turns(*pair)
+            asked_and_answered = table | {"messages": [{"each": each, "turns": turns}]}
+            score = 0.6 * sum(map(of.text_weight, pair))
+            yield score, Guess(asked_and_answered, path, pair[1])
+        found = _message(objects, fields)
+        if found is None:
+            continue
+        score, message, text, roles = found
+        table |= roles
+        if parents := of.parent_fields(fields):
+            table["tree"] = _tree(each, *parents, fields)
+            each = "branch[]"
+        table["messages"] = [{"each": each, **message}]
+        yield score, Guess(table, path, text)
+
+
+def _message(
+    items: Sequence[Any], fields: Sequence[Field]
+) -> tuple[float, dict[str, Any], Field, dict[str, Any]] | None:
+    """Where items have role, text and more: the score, the keys of `[[messages]]`, the text, and a table `roles`."""
+    text = of.text_field(fields)
+    if text is None:
+        return None
+    others = [field for field in fields if field is not text]
+    role = of.role_field(others) or of.speaker_field(others)
+    message: dict[str, Any] = {"role": role.path if role else IN_TURN, "text": text.path}
+    if reasoning := of.reasoning_field(others):
+        message["reasoning"] = reasoning.path
+    if calls := of.call_paths(items, text.path):
+        message["calls"] = calls[0]
+    if answers := of.answered_call(others):
+        message["answers"] = answers.path
+    if time := of.time_field(fields):
+        message["time"] = time.path
+    certain = max(0.3, min(1.0, of.role_weight(role) / 1.5)) if role else 0.1
+    score = of.text_weight(text) * certain
+    return score, message, text, {"roles": of.roles_of(role)} if role else {}
+
+
+def _is_pair(item: Any) -> bool:
+    """Whether an element of a list is itself a list of a speaker and a text."""
+    return (
+        isinstance(item, list)
+        and 2 <= len(item) <= 4
+        and all(isinstance(one, str) for one in item[:2])
+    )
+
+
+def _tree(nodes: str, name: str, parent: str, fields: Sequence[Field]) -> dict[str, str]:
+    tree = {"nodes": nodes, "id": name, "parent": parent}
+    ranked = any(field.path == "rank" for field in fields)
+    return tree | ({"rank": "rank"} if ranked else {})
+
+
+def _turns(asked: Field, answered: Field) -> list[dict[str, str]]:
+    return [{"role": "=user", "text": asked.path}, {"role": "=assistant", "text": answered.path}]
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
@@ -171,14 +163,25 @@ def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
     return lists
 
 
-def _at_each(path: str) -> list[str]:
-    """Divides a path after each `[]` and `{}`."""
-    return re.findall(r".*?(?:\[\]|\{\})", path)
+def divided(where: str) -> tuple[str, str]:
+    """Divides the path of messages into that of the conversations, if there are several in a record, and the rest."""
+    cut = max(where[:-2].rfind("[]"), where[:-2].rfind("{}")) + 2
+    return (where[:cut], where[cut:].removeprefix(".") or ".") if cut > 1 else ("", where)
+
+
+def _repeated(path: str) -> tuple[str, str]:
+    """Divides the path of what lies in lists in lists of the same key into what is before, and a list: `a.b[].b[]` into
+    `a` and `b[]`. Both are empty if it is no such path."""
+    rest, dot, last = path.rpartition(".")
+    if not dot or not last.endswith("[]") or not f".{rest}".endswith(f".{last}"):
+        return "", ""
+    before = rest.removesuffix(last).removesuffix(".")
+    return ("", "") if f".{before}".endswith(f".{last}") else (before, last)
 
 
 def _collect(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> None:
     """Puts the elements of all lists within a value, and the values of objects of objects, under their paths."""
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         return
     if isinstance(value, str):
         opened = decoded(value)
@@ -187,24 +190,23 @@ def _collect(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> 
         value = opened
     if isinstance(value, dict):
         entries = list(value.values())
-        if len(entries) > 1 and all(isinstance(entry, dict) and entry for entry in entries):
-            same = set(entries[0]) & set(entries[1])
-            if same:
-                _add(lists, f"{path}{{}}", entries)
-                for entry in entries[:_MOST_VALUES]:
-                    _collect(entry, f"{path}{{}}", depth + 1, lists)
-                return
+        alike = len(entries) > 1 and all(isinstance(entry, dict) and entry for entry in entries)
+        if alike and set(entries[0]) & set(entries[1]):
+            _add(lists, f"{path}{{}}", entries)
+            for entry in entries[:MOST_VALUES]:
+                _collect(entry, f"{path}{{}}", depth + 1, lists)
+            return
         for key, entry in value.items():
             _collect(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1, lists)
-    elif isinstance(value, list):
+    elif isinstance(value, list) and not are_parts(value):
         _add(lists, f"{path}[]", value)
-        for entry in value[:_MOST_VALUES]:
+        for entry in value[:MOST_VALUES]:
             _collect(entry, f"{path}[]", depth + 1, lists)
 
 
 def _add(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> None:
     here = lists.setdefault(path, [])
-    here += entries[: _MOST_VALUES - len(here)]
+    here += entries[: MOST_VALUES - len(here)]
 
 
 def _records_at(values: Sequence[Any], split: str) -> list[Any]:
@@ -220,138 +222,113 @@ def _outside(record: Any, each: str) -> Any:
     return {k: v for k, v in record.items() if k != key} if isinstance(record, dict) else None
 
 
+def _in_replies(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
+    """Guesses for messages that hold the messages that answer them."""
+    seen: set[tuple[str, str]] = set()
+    for path in _lists_in(values):
+        outer, children = _repeated(path)
+        base = outer or "."
+        if not children or (base, children) in seen:
+            continue
+        seen.add((base, children))
+        at = read_path(base)
+        roots = [found.value for value in values for found in at.find(value)]
+        nodes = below(roots, children)
+        if len(nodes) <= len(roots):
+            continue
+        bare = [_outside(node, children) for node in nodes]
+        found = _message(bare, of.fields_of(bare))
+        if found is None:
+            continue
+        score, message, text, roles = found
+        split, each = divided(base)
+        table: dict[str, Any] = {"split": split} if split else {}
+        tree = {"nodes": each, "children": children}
+        if any(isinstance(node, dict) and "rank" in node for node in nodes):
+            tree["rank"] = "rank"
+        table |= {"tree": tree, **roles, "messages": [{"each": "branch[]", **message}]}
+        if base != "." and (record_id := of.id_field(_records_at(values, split))):
+            table["id"] = record_id
+        yield 1.2 * score, Guess(table, base, text)
+
+
+def below(roots: Sequence[Any], children: str) -> list[Any]:
+    """The nodes of trees in which a node holds those below it, at most as many as are looked at.
+
+    Args:
+        children: Path of the nodes below a node.
+    """
+    path = read_path(children)
+    nodes = list(roots)
+    for node in nodes:
+        if len(nodes) > MOST_VALUES:
+            break
+        nodes += [found.value for found in path.find(node)]
+    return nodes
+
+
 def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
     """Guesses for records that are a message each, and for records with a question and an answer."""
     rows = [value for value in values if isinstance(value, dict)]
     if not rows:
         return
-    fields = fields_of(rows)
-    text = text_field(fields)
-    role = role_field([field for field in fields if field is not text])
-    if len(rows) > 1 and role is not None and text is not None:
-        group = group_field(fields, role)
-        message: dict[str, Any] = {"each": "records[]", "role": role.path, "text": text.path}
+    fields = of.fields_of(rows)
+    found = _message(rows, fields)
+    if found is not None and found[3]:
+        score, message, text, roles = found
+        role = next(field for field in fields if field.path == message["role"])
+        group = of.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
-        if time := time_field(fields):
-            message["time"] = table["group"]["order"] = time.path
-        table |= {"roles": roles_of(role), "messages": [message]}
-        yield text.characters * (1.0 if group else 0.2), Guess(table, ".", text)
-    asked = text_field([field for field in fields if _ASKED.match(field.path)])
-    answered = text_field([field for field in fields if _ANSWERED.match(field.path)])
-    if asked is not None and answered is not None:
-        turns = [
-            {"role": "=user", "text": asked.path},
-            {"role": "=assistant", "text": answered.path},
-        ]
-        table = {"messages": turns}
-        if record_id := id_field(rows):
+        if order := of.time_field(fields) or of.order_field(fields):
+            table["group"]["order"] = order.path
+        each = "records[]"
+        if parents := of.parent_fields(fields):
+            table["tree"] = _tree(each, *parents, fields)
+            each = "branch[]"
+        table |= roles | {"messages": [{"each": each, **message}]}
+        if len(rows) > 1 or of.role_weight(role) > 1.5:
+            yield score * (1.0 if group else 0.3), Guess(table, ".", text)
+    if pair := of.question_and_answer(fields):
+        table = {"messages": _turns(*pair)}
+        if record_id := of.id_field(rows):
             table["id"] = record_id
-        yield 0.9 * (asked.characters + answered.characters), Guess(table, ".", answered)
+        yield 0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", pair[1])
+    alone = of.text_field(fields)
+    if alone is not None and alone.words > 0.3:  # one request, never answered
+        table = {"messages": [{"role": "=user", "text": alone.path}]}
+        if record_id := of.id_field(rows):
+            table["id"] = record_id
+        yield 1e-3 * of.text_weight(alone), Guess(table, ".", alone)
 
 
-def text_field(fields: Sequence[Field]) -> Field | None:
-    """The field that most likely is the text of a message; None if no field has texts."""
-
-    def weight(field: Field) -> float:
-        different = len(set(field.values)) / len(field.values)
-        words = sum(" " in value for value in field.values) / len(field.values)
-        named = 4.0 if _TEXT_NAMES.search(field.path) else 1.0
-        direct = 0.5 ** field.path.count("[]")
-        return field.characters * different * (0.05 + words) * named * direct * field.present
-
-    likely = [field for field in fields if not _TIME_NAMES.search(field.path)]
-    best = max(likely, key=weight, default=None)
-    return best if best is not None and best.characters else None
-
-
-def role_field(fields: Sequence[Field]) -> Field | None:
-    """The field that most likely says who speaks; None if none has few short values."""
-
-    def weight(field: Field) -> float:
-        different = set(field.values)
-        if not 1 < len(different) <= _MOST_ROLES or field.present < _LEAST_PRESENT:
-            return 0.0
-        if len(different) == len(field.values) > 2:  # an id
-            return 0.0
-        if max(map(len, different)) > _LONGEST_ROLE or "[]" in field.path:
-            return 0.0
-        known = sum(role_named(value) is not None for value in different) / len(different)
-        named = 1.0 if _ROLE_NAMES.search(field.path) else 0.0
-        changes = sum(a != b for a, b in zip(field.values, field.values[1:], strict=False))
-        short = 1 - sum(map(len, different)) / len(different) / _LONGEST_ROLE
-        return (0.05 + known + named + changes / len(field.values)) * field.present * short
-
-    best = max(fields, key=weight, default=None)
-    return best if best is not None and weight(best) > 0.5 else None
-
-
-def time_field(fields: Sequence[Field]) -> Field | None:
-    """The field that most likely is the time of a message; None if none looks like times."""
-    for field in fields:
-        if "[]" in field.path or field.present < _LEAST_PRESENT:
+def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
+    """Guesses for records of which a text holds the turns of a whole conversation, as `Human: ...`."""
+    for field in of.fields_of(values):
+        if "[]" in field.path:
             continue
-        if not _TIME_NAMES.search(field.path):
+        marks: Counter[str] = Counter()
+        whole = 0
+        for text in field.values[:200]:
+            found = [mark for mark in _MARK.findall(text) if _speaks(mark)]
+            marks.update(found)
+            whole += len(set(found)) > 1
+        if not marks or whole < _LEAST_MARKED * len(field.values[:200]):
             continue
-        if all(_ISO.match(value) or value.replace(".", "", 1).isdigit() for value in field.values):
-            return field
-    return None
+        words = dict(marks.most_common(6))
+        role = Field(
+            "role", tuple(word for word, count in words.items() for _ in range(count)), 1.0
+        )
+        table: dict[str, Any] = {
+            "transcript": {"at": field.path, "marks": [f"\n{word}:" for word in words]},
+            "roles": {**of.roles_of(role), "": "metadata"},
+            "messages": [{"each": f"{field.path}[]", "role": "role", "text": "content"}],
+        }
+        rest = [_outside(value, field.path) for value in values]
+        if record_id := of.id_field(rest):
+            table["id"] = record_id
+        yield 2.0 * of.text_weight(field), Guess(table, field.path, field)
 
 
-def group_field(fields: Sequence[Field], role: Field) -> Field | None:
-    """The field by which rows belong to a conversation: its values repeat; None if there is none."""
-
-    def weight(field: Field) -> float:
-        different = len(set(field.values))
-        if field is role or field.present < 1 or different == len(field.values):
-            return 0.0
-        named = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
-        is_id = 1.0 if _ID_NAMES.search(field.path) else 0.0
-        return named + is_id + (0.4 if different > 1 else 0.0)
-
-    best = max(fields, key=weight, default=None)
-    return best if best is not None and weight(best) > 0.9 else None
-
-
-def id_field(records: Sequence[Any]) -> str | None:
-    """Path of a field whose values differ in all records and whose name is that of an id; None if there is none."""
-    for field in sorted(
-        fields_of(records), key=lambda field: (field.path.count("."), len(field.path))
-    ):
-        if field.present < 1 or not _ID_NAMES.search(field.path) or "[]" in field.path:
-            continue
-        if len(set(field.values)) == len(records):
-            return field.path
-    return None
-
-
-def roles_of(role: Field) -> dict[str, str]:
-    """What the values of a role field most likely stand for, as the table `[roles]` of a mapping file."""
-    roles: dict[str, str] = {}
-    for value in dict.fromkeys(role.values):
-        other = "user" if "user" not in roles.values() else "assistant"
-        roles[value] = role_named(value) or _by_word(value, role.path) or other
-    if role.present < 1:
-        roles[""] = "metadata"
-    return roles
-
-
-def _by_word(value: str, path: str) -> str | None:
-    word = value.lower()
-    if value in ("true", "false"):
-        about_user = re.search(r"user|customer|human|inbound|incoming", path, re.I) is not None
-        return "user" if about_user == (value == "true") else "assistant"
-    for pattern, role in (
-        (r"tool|function|api\b|observation|result|action|event", "tool"),
-        (r"system|developer|instruction", "system"),
-        (
-            r"user|customer|client|human|visitor|caller|driver|guest|patient|inbound|incoming|end.?user",
-            "user",
-        ),
-        (
-            r"agent|bot|assistant|ai\b|advisor|wizard|operator|rep\b|support|model|outbound|outgoing",
-            "assistant",
-        ),
-    ):
-        if re.search(pattern, word):
-            return role
-    return None
+def _speaks(mark: str) -> bool:
+    """Whether a word before a colon is known to be a speaker."""
+    return (role_named(mark) or of.role_by_word(mark, "")) is not None

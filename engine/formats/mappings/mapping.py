@@ -119,6 +119,7 @@ class Mapping:
         split: Paths of the records within an object; of several paths each is a side of the same conversation.
         apart: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
+        by_name: Whether it is used only where the person names it, and recognises no record.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Mapping:
     truth: Table[str, Path] = field(default_factory=dict)
     metadata: Table[str, Path] = field(default_factory=dict)
     left_out: tuple[Path, ...] = ()
+    by_name: bool = False
 
 
 def load_mapping(file: File) -> Mapping:
@@ -194,6 +196,7 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
         {key: read_path(str(entry)) for key, entry in taken.table("truth").items()},
         {key: read_path(str(entry)) for key, entry in taken.table("metadata").items()},
         tuple(map(read_path, taken.texts("left_out"))),
+        taken.truth_value("by_name"),
     )
     taken.end()
     if not mapping.items:
@@ -296,6 +299,12 @@ class _Keys:
         value = self._left.pop(key, "")
         if not isinstance(value, str):
             raise BadMapping(f"`{key}` in {self._where} is not text")
+        return value
+
+    def truth_value(self, key: str) -> bool:
+        value = self._left.pop(key, False)
+        if not isinstance(value, bool):
+            raise BadMapping(f"`{key}` in {self._where} is neither true nor false")
         return value
 
     def has(self, key: str) -> bool:

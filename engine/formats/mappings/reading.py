@@ -77,7 +77,7 @@ def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> I
 
 
 def _recognise(mapping: Mapping, record: Any) -> str | None:
-    if not all(condition.holds(record, record) for condition in mapping.when):
+    if mapping.by_name or not all(one.holds(record, record) for one in mapping.when):
         return None
     asked = " and ".join(
         f"`{condition.path.text}`" for condition in mapping.when if not condition.absent

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.formats.mappings.guessing import quoted
+from engine.formats.mappings.fields import quoted
 from engine.formats.paths import BadPath, read_condition, read_path, without
 
 RECORD: dict[str, Any] = {

@@ -348,13 +348,13 @@ class TestImport:
             await press(pilot, "enter")
             await until(pilot, lambda: "Read so: 3 conversations, 6 messages" in text(pilot))
             await press(pilot, "end")
-            assert "'car' speaks as" in text(pilot)
+            assert "“car” speaks as" in text(pilot)
             await press(pilot, "enter")
             await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
             await press(pilot, "end", "enter")  # the last choice: left out
             await until(pilot, lambda: "Read so: 3 conversations, 3 messages" in text(pilot))
             await press(pilot, "s", "enter")
-            await until(pilot, lambda: support.jobs.started == [[str(log)]])
+            await until(pilot, lambda: support.jobs.started == [[str(log), "odd"]])
         saved = load_mapping(tmp_path / "config" / "formats" / "odd.toml")
         assert saved.roles["car"] == "left out"
 

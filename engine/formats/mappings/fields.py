@@ -1,0 +1,452 @@
+"""The fields of records of an unknown format, and what each most likely is: role, text, time, id, tool calls."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from engine.formats.messages.normalise import as_time, role_named
+from engine.formats.messages.parts import part_kind
+from engine.formats.paths import as_word, decoded
+
+DEEPEST = 6
+MOST_VALUES = 2_000
+"""Values of a field that are looked at."""
+
+_MOST_ROLES = 12
+_LONGEST_ROLE = 40
+_LEAST_PRESENT = 0.7
+"""Share of the messages that have a role; events without one stand between them in some logs."""
+
+_MOST_TIMES_LONG = 40
+_PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
+_WORDS = re.compile(r"\s|[\u2e80-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
+_CLOCK = re.compile(r"\d.*\d:\d\d")
+_TEXT_NAMES = re.compile(
+    r"(?:^|[._])(?:text|content|body|message|msg|value|utterance|words|say|said|line|parts)(?:\[\])?$",
+    re.I,
+)
+_ROLE_NAMES = re.compile(
+    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|is_?user|is_?bot|direction"
+    r"|\w*_(?:role|speaker|sender|author))"
+    r"(?:[_.]?(?:name|role|id|username|type))?\Z",
+    re.I,
+)
+_GROUP_NAMES = re.compile(
+    r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
+    re.I,
+)
+_ID_NAMES = re.compile(
+    r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
+)
+_OTHER_IDS = re.compile(
+    r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
+    r"|account|org|project",
+    re.I,
+)
+_PARENT_NAMES = re.compile(r"parent|repl(?:y|ies)_?to|in_?reply|previous|prev_|answers_to", re.I)
+_TIME_WORDS = frozenset(
+    ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
+)
+_LATER_WORDS = frozenset(("end", "ended", "updated", "edited", "finished", "expires", "due"))
+_ORDER_NAMES = re.compile(
+    r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
+    r"(?:_?(?:id|index|idx|number|nr|no))?\Z",
+    re.I,
+)
+_REASONING_NAMES = re.compile(
+    r"(?:^|[._])(?:reasoning|thinking|thoughts?)(?:_content|_text)?\Z", re.I
+)
+_ANSWERED_CALL = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
+_CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
+_ASKED = re.compile(
+    r"(?:^|[._])(?:prompt|question|input|query|instruction|user|request|human|customer|asked|message)",
+    re.I,
+)
+_ANSWERED = re.compile(
+    r"(?:^|[._])(?:response|answer|output|completion|reply|assistant|bot|generated|model_|system)",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the items of a list: where it is in them, its values as texts, and the share of items that have it."""
+
+    path: str
+    values: tuple[str, ...]
+    present: float
+
+    @property
+    def characters(self) -> int:
+        """Length of all values together."""
+        return sum(map(len, self.values))
+
+    @property
+    def example(self) -> str:
+        """The longest of the first values."""
+        return max(self.values[:20], key=len, default="")
+
+    @property
+    def words(self) -> float:
+        """Share of the values that are several words, or in a script that has no blanks."""
+        return sum(_WORDS.search(value) is not None for value in self.values) / len(self.values)
+
+
+def quoted(key: str) -> str:
+    """A key as a path has it."""
+    return key if _PLAIN_KEY.match(key) else f'"{key}"'
+
+
+def are_parts(value: Any) -> bool:
+    """Whether a value is the content of one message in parts (text, tool call, image, ...), as chat APIs have it."""
+    if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
+        return False
+    if any(not {"role", "from", "speaker", "author", "sender"}.isdisjoint(one) for one in value):
+        return False
+    known = sum(
+        part_kind(one) not in ("unknown", "mark") and ("type" in one or len(one) <= 2)
+        for one in value
+    )
+    return known >= _LEAST_PRESENT * len(value)
+
+
+def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
+    """The fields of items that hold texts, numbers or truth values, those with most text first."""
+    values: dict[str, list[str]] = {}
+    holders: Counter[str] = Counter()
+    for item in items[:MOST_VALUES]:
+        seen: set[str] = set()
+        for path, value in _leaves(item, "", 0):
+            values.setdefault(path, []).append(value)
+            seen.add(path)
+        holders.update(seen)
+    count = min(len(items), MOST_VALUES) or 1
+    fields = [Field(path, tuple(here), holders[path] / count) for path, here in values.items()]
+    return tuple(sorted(fields, key=lambda field: -field.characters))
+
+
+def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and depth < DEEPEST:
+        for key, entry in value.items():
+            yield from _leaves(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
+    elif are_parts(value):
+        texts = [as_word(part["text"]) for part in value if "text" in part]
+        yield path or ".", "\n".join(texts) or as_word(value)
+    elif isinstance(value, list) and depth < DEEPEST:
+        # the item itself may be a list such as [speaker, text]
+        for position, entry in enumerate(value):
+            inner = f"{path}[]" if path else f"[{position}]"
+            yield from _leaves(entry, inner, depth + 1)
+    elif value is not None and not isinstance(value, dict | list):
+        yield path or ".", as_word(value)
+
+
+def text_field(fields: Sequence[Field]) -> Field | None:
+    """The field that most likely is the text of a message; None if no field has texts."""
+    best = max(fields, key=text_weight, default=None)
+    return best if best is not None and text_weight(best) > 0 else None
+
+
+def text_weight(field: Field) -> float:
+    """How much a field looks like the texts of messages: about the number of characters that were written for it."""
+    values = field.values
+    if not field.characters or all(map(_NUMBER.match, values)):
+        return 0.0
+    if set(_words_of(field.path)) & _TIME_WORDS and is_time(field):
+        return 0.0
+    different = len(set(values)) / len(values)
+    if "[]." in field.path:  # of objects in lists, which are rather the messages themselves
+        different *= 0.05
+    elif "[]" in field.path:
+        different *= 0.3
+    if sum(
+        value[:1] in ("{", "[") and decoded(value) is not value for value in values[:50]
+    ) > 0.5 * min(len(values), 50):
+        different *= 0.2
+    pairs = list(pairwise(values))
+    if sum(len(b) > len(a) > 40 and b.startswith(a[:200]) for a, b in pairs) > 0.5 * len(pairs) > 0:
+        different *= 0.1  # what was said so far, again and again
+    named = 4.0 if _TEXT_NAMES.search(field.path) else 1.0
+    return field.characters * different * (0.01 + field.words) * named * field.present
+
+
+def role_field(fields: Sequence[Field]) -> Field | None:
+    """The field that most likely says who speaks; None if none has few short values."""
+    best = max(fields, key=role_weight, default=None)
+    return best if best is not None and role_weight(best) > 0.5 else None
+
+
+def role_weight(field: Field) -> float:
+    """How much a field looks like the role of messages; more than 0.5 is likely."""
+    different = set(field.values)
+    named = _ROLE_NAMES.search(field.path) is not None
+    known = sum(bool(role_named(one) or role_by_word(one, "")) for one in different) / len(
+        different
+    )
+    if len(different) > _MOST_ROLES or field.present < _LEAST_PRESENT or "[]" in field.path:
+        return 0.0
+    if all(map(_NUMBER.match, different)) and not (
+        named and all(map(str.isdigit, different)) and not _ORDER_NAMES.search(field.path)
+    ):
+        return 0.0
+    if len(different) == 1 and not (named and known):
+        return 0.0
+    if len(different) == len(field.values) > 2 and known < 1:  # an id
+        return 0.0
+    if max(map(len, different)) > _LONGEST_ROLE:
+        return 0.0
+    changes = sum(a != b for a, b in pairwise(field.values))
+    short = 1 - sum(map(len, different)) / len(different) / _LONGEST_ROLE
+    return (0.05 + known + named + changes / len(field.values)) * field.present * short
+
+
+def speaker_field(fields: Sequence[Field]) -> Field | None:
+    """A field with the names of many speakers, each of whom speaks again; None if there is none."""
+    for field in fields:
+        different = len(set(field.values))
+        again = _MOST_ROLES < different < 0.6 * len(field.values)
+        named = _ROLE_NAMES.search(field.path) and "[]" not in field.path
+        short = max(map(len, field.values)) <= 2 * _LONGEST_ROLE
+        if again and named and short and field.present >= _LEAST_PRESENT:
+            return field
+    return None
+
+
+def _words_of(path: str) -> list[str]:
+    """The words of the last key of a path, in small letters."""
+    key = path.rpartition(".")[2].strip('"')
+    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", key).lower())
+
+
+def is_time(field: Field) -> bool:
+    """Whether all values are times: dates with a time of day, or numbers since 1970 in seconds or parts of them."""
+    for value in field.values:
+        if _NUMBER.match(value):
+            if as_time(float(value)) is None:
+                return False
+        elif len(value) > _MOST_TIMES_LONG or not _CLOCK.search(value):
+            return False
+    return True
+
+
+def time_field(fields: Sequence[Field]) -> Field | None:
+    """The field that most likely is the time of a message; None if none looks like times."""
+    likely = [
+        field
+        for field in fields
+        if "[]" not in field.path
+        and field.present >= _LEAST_PRESENT
+        and not {*_words_of(field.path), *_words_of(field.path.rpartition(".")[0])}.isdisjoint(
+            _TIME_WORDS
+        )
+        and is_time(field)
+    ]
+
+    def order(field: Field) -> tuple[bool, int, int]:
+        words = _words_of(field.path)
+        return bool(_LATER_WORDS & set(words)), field.path.count("."), len(words)
+
+    return min(likely, key=order, default=None)
+
+
+def order_field(fields: Sequence[Field]) -> Field | None:
+    """The field that most likely is the number of a message within its conversation; None if there is none."""
+    for field in sorted(fields, key=lambda field: (field.path.count("."), len(field.path))):
+        named = _ORDER_NAMES.search(field.path) and "[]" not in field.path
+        counts = all(map(str.isdigit, field.values)) and len(set(field.values)) > 1
+        if named and counts and field.present == 1:
+            return field
+    return None
+
+
+def group_field(fields: Sequence[Field], role: Field) -> Field | None:
+    """The field by which rows belong to a conversation: its values repeat, and with each several speak; None if none
+    does."""
+
+    def weight(field: Field) -> float:
+        values = field.values
+        different = len(set(values))
+        if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
+            return 0.0
+        named = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
+        is_id = 1.0 if _ID_NAMES.search(field.path) else 0.0
+        if _OTHER_IDS.search(field.path) and not named:
+            return 0.0
+        several = 0.0
+        if len(role.values) == len(values):
+            speakers: dict[str, set[str]] = {}
+            for value, word in zip(values, role.values, strict=True):
+                speakers.setdefault(value, set()).add(word)
+            several = sum(len(words) > 1 for words in speakers.values()) / different
+        return named + is_id + several * (1.0 if different > 1 else 0.0)
+
+    best = max(fields, key=weight, default=None)
+    return best if best is not None and weight(best) > 0.9 else None
+
+
+def id_field(records: Sequence[Any]) -> str | None:
+    """Path of a field whose values differ in all records and whose name is that of an id; None if there is none."""
+
+    def order(field: Field) -> tuple[bool, int, int]:
+        return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
+
+    for field in sorted(fields_of(records), key=order):
+        if field.present < 1 or not _ID_NAMES.search(field.path) or "[]" in field.path:
+            continue
+        if _OTHER_IDS.search(field.path) or field.path.startswith("["):
+            continue
+        if len(set(field.values)) == len(records):
+            return field.path
+    return None
+
+
+def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
+    """Paths of the id of a message and of that of the message before it, if messages name that and it is not always the
+    one before in the list; else None."""
+    ids = [
+        field
+        for field in fields
+        if field.present == 1
+        and len(set(field.values)) == len(field.values) > 2
+        and "[]" not in field.path
+        and "." not in field.path
+    ]
+    for parent in fields:
+        if not _PARENT_NAMES.search(parent.path) or "[]" in parent.path:
+            continue
+        for field in ids:
+            named = sum(value in set(field.values) for value in parent.values)
+            if field is not parent and named >= 0.7 * len(parent.values) and named > 1:
+                before = parent.values[-(len(field.values) - 1) :]
+                in_order = field.values[:-1] == before
+                return None if in_order else (field.path, parent.path)
+    return None
+
+
+def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
+    """Paths of what may be tool calls of messages: objects, or lists of them, with a name and arguments; the most
+    frequent first.
+
+    Args:
+        text: Path of the text of the messages, the parts of which are read as calls anyway.
+    """
+    found: Counter[str] = Counter()
+    others: set[str] = set()
+    for item in items[:MOST_VALUES]:
+        for path, value in _objects(item, "", 0):
+            if call_keys(value) is None:
+                others.add(path)
+            else:
+                found[path] += 1
+    inside = {path for path in found if path == text or path.startswith(f"{text}[")}
+    outside = {*found} - others - inside
+    return [path for path, _ in found.most_common() if path in outside]
+
+
+def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects within a message, with their paths."""
+    if isinstance(value, dict) and depth <= 2:
+        if path:
+            yield path, value
+        for key, entry in value.items():
+            yield from _objects(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
+    elif isinstance(value, list) and path and depth <= 2:
+        for entry in value:
+            if isinstance(entry, dict):
+                yield from _objects(entry, f"{path}[]", depth)
+
+
+def call_keys(call: Any) -> dict[str, str] | None:
+    """Where a tool call has its name, arguments and id; {} if it is as chat APIs have it, None if it is no call."""
+    if not isinstance(call, dict):
+        return None
+    inner = call.get("function")
+    if "description" in (inner if isinstance(inner, dict) else call):  # the declaration of a tool
+        return None
+    if isinstance(inner, dict) and "name" in inner and not {*inner}.isdisjoint(_ARGUMENTS):
+        return {}
+    name = next((key for key in _CALL_NAMES if isinstance(call.get(key), str)), None)
+    given = next((key for key in _ARGUMENTS if key in call), None)
+    if name is None or given is None or len(call[name]) > 2 * _LONGEST_ROLE:
+        return None
+    if name in ("name", "tool_name", "toolName") and given in _ARGUMENTS[:4]:
+        return {}
+    keys = {"name": quoted(name), "arguments": quoted(given)}
+    return keys | ({"id": "id"} if isinstance(call.get("id"), str) else {})
+
+
+def reasoning_field(fields: Sequence[Field]) -> Field | None:
+    """The field with what the assistant thought and did not say; None if there is none."""
+    return next((one for one in fields if _REASONING_NAMES.search(one.path) and one.words), None)
+
+
+def answered_call(fields: Sequence[Field]) -> Field | None:
+    """The field with the id of the tool call that a message answers; None if there is none."""
+    likely = (one for one in fields if _ANSWERED_CALL.search(one.path) and "[]" not in one.path)
+    return next((one for one in likely if one.present < 1), None)
+
+
+def question_and_answer(fields: Sequence[Field]) -> tuple[Field, Field] | None:
+    """The fields of a question and of its answer in the same item; None if there are none."""
+    texts = [one for one in fields if one.words > 0.1 and one.present > 0.5 and text_weight(one)]
+    answered = [
+        one for one in texts if _ANSWERED.search(one.path) and not re.match("user|human", one.path)
+    ]
+    asked = [one for one in texts if _ASKED.search(one.path) and one not in answered]
+    if not asked or not answered:
+        return None
+    return max(asked, key=text_weight), max(answered, key=text_weight)
+
+
+def roles_of(role: Field) -> dict[str, str]:
+    """What the values of a role field most likely stand for, as the table `[roles]` of a mapping file."""
+    counts = Counter(role.values)
+    if len(counts) > _MOST_ROLES:
+        return {"first": "user", "*": "assistant"}
+    roles = {
+        word: known
+        for word in counts
+        if (known := role_named(word) or role_by_word(word, role.path)) is not None
+    }
+    others = [word for word in counts if word not in roles]
+    if others and "user" not in roles.values():
+        roles[others.pop(0)] = "user"
+    roles |= dict.fromkeys(others, "assistant")
+    asked = sum(counts[word] for word, one in roles.items() if one == "user")
+    for word, one in roles.items():  # "the system" of task-oriented dialogues answers
+        if one == "system" and "assistant" not in roles.values() and counts[word] > 0.5 * asked > 1:
+            roles[word] = "assistant"
+    roles = {word: roles[word] for word in counts}
+    if role.present < 1:
+        roles[""] = "metadata"
+    return roles
+
+
+def role_by_word(value: str, path: str) -> str | None:
+    """The role that a word of a field stands for by what it means; None if that is not clear."""
+    word = value.lower()
+    if value in ("true", "false") and path:
+        about_user = re.search(r"user|customer|human|inbound|incoming", path, re.I) is not None
+        return "user" if about_user == (value == "true") else "assistant"
+    for pattern, role in (
+        (r"tool|function|api\b|observation|environment|result|action|event", "tool"),
+        (r"system|developer|instruction", "system"),
+        (
+            r"user|customer|client|human|visitor|caller|driver|guest|patient|inbound|incoming|end.?user",
+            "user",
+        ),
+        (
+            r"agent|bot|assistant|ai\b|advisor|wizard|operator|rep\b|support|model|outbound|outgoing",
+            "assistant",
+        ),
+    ):
+        if re.search(pattern, word):
+            return role
+    return None
