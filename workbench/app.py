@@ -18,6 +18,7 @@ from engine.errors import WorkbenchError
 from engine.events import JobEnded, Listener
 from engine.services.services import Services
 from engine.text import one_line
+from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.conversations.screen import ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.screen import GoalsScreen
@@ -119,6 +120,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
             reader=partial(ReaderScreen, services, self._feed),
             tree=partial(TreeScreen, services, self._feed),
             calibration=partial(CalibrationScreen, services, self._feed),
+            conversations=partial(ConversationsBehindScreen, services, self._feed),
             members=partial(GoalMembersScreen, services, self._feed),
             similar=partial(SimilarDialog, services.goals),
         )

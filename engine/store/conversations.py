@@ -26,6 +26,7 @@ from engine.store import (
     completing,
     counting,
     earlier_states,
+    goal_groups,
     imports,
     listing,
     scores,
@@ -204,7 +205,7 @@ def _conversation_row(
 class ConversationStore:
     """Reads the conversations of one open project, from any thread.
 
-    `rows`, `leaks`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the thread
+    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the thread
     that draws; the other methods may take seconds on a million conversations.
     """
 
@@ -240,6 +241,11 @@ class ConversationStore:
         """What the leak guard kept from the model."""
         with self._project.reading() as conn:
             return imports.leaks(conn, conversation_id)
+
+    def goals(self, conversation_id: int) -> list[tuple[str, float | None, bool]]:
+        """(label, share, whether it is the first goal) of each goal in the clustering that is shown."""
+        with self._project.reading() as conn:
+            return goal_groups.of_conversation(conn, conversation_id)
 
     def score(self, conversation_id: int) -> ScoreRow | None:
         """The current score."""

@@ -140,6 +140,19 @@ def with_share(conn: sqlite3.Connection, condition: str, values: Sequence[float]
     )
 
 
+def of_conversation(
+    conn: sqlite3.Connection, conversation_id: int
+) -> list[tuple[str, float | None, bool]]:
+    """(label, share, whether it is the first goal) of each goal of a conversation in the clustering that is shown, the
+    first goal first."""
+    rows = conn.execute(
+        "SELECT goal, share, main FROM conversation_goal WHERE conversation_id = ?"
+        " ORDER BY main DESC, share DESC",
+        (conversation_id,),
+    )
+    return [(goal, share, bool(main)) for goal, share, main in rows]
+
+
 def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tuple[str, int]]:
     """Labels of the clustering that is shown with the number of conversations of a set, the most frequent first; none
     before anything was clustered."""

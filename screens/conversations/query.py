@@ -31,7 +31,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "verdict": "your verdict",
     "tag": "your tag",
 }
-_JUDGING = ("state", "verdict", "p", "success")
+_JUDGING = ("state", "verdict", "p", "success", "remaining", "disagreement")
 """Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
 
 

@@ -19,6 +19,7 @@ from engine.filters import Filter, ListQuery
 from engine.records.conversations import ConversationRow
 from engine.services.exports import ExportKind
 from engine.services.services import Services
+from engine.text import one_line
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
 from screens.conversations.formatting import empty_content, summary_content
 from screens.conversations.hit_counts import HitCounts
@@ -92,6 +93,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             show=False,
         ),
         Binding("t", "tag", "Tag", tooltip="Tag or untag the marked ones or this"),
+        Binding("J", "judge", "Judge", tooltip="Triage of just the marked ones, or of all listed"),
         Binding("X", "export", "Export", tooltip="Export what is marked or listed", show=False),
         Binding("r", "run_scoring", "Score"),
         Binding("i", "import_files", "Import"),
@@ -377,6 +379,12 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def action_tag(self) -> None:
         """Asks for a tag, and adds or removes it."""
         ask_tag(self, self._meant())
+
+    def action_judge(self) -> None:
+        """Goes to triage of the marked conversations, else of all listed ones."""
+        name = f"{len(self.marks):,} marked" if self.marks else str(self.query_shown.filter)
+        ids = self.marks.chosen(self.table.ids) if self.marks else self.table.ids
+        self.triage_only(one_line(name or "all conversations", 60), ids)
 
     def action_export(self) -> None:
         """Asks for kind and file of an export of the marked conversations, else of all listed ones."""

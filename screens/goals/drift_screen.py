@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,9 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from engine import number_format
+from engine.filters import Filter, Term
 from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
 from engine.services.services import Services
 from engine.text import one_line
+from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.groups.text import label_of
@@ -37,6 +39,7 @@ class Drift:
     """
 
     at: int
+    group_id: str
     label: str
     shares: tuple[float, ...]
     first: GroupStates
@@ -61,11 +64,10 @@ def drifts(
         rows = [found.get((name, group.id)) for name in names]
         states = [row.states if row is not None else GroupStates() for row in rows]
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
-        lines.append(Drift(0, label_of(group, 200), shares, states[0], states[-1]))
+        label = label_of(group, 200)
+        lines.append(Drift(0, group.id, label, shares, states[0], states[-1]))
     lines.sort(key=lambda line: -abs(line.change))
-    return names, [
-        Drift(at, line.label, line.shares, line.first, line.last) for at, line in enumerate(lines)
-    ]
+    return names, [replace(line, at=at) for at, line in enumerate(lines)]
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -96,6 +98,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         self.MODE = mode  # type: ignore[misc]
         self._by = "month"
         self._drifts: list[Drift] = []
+        self._names: list[str] = []
         self.table = RowTable[Drift](
             [
                 Column("label", "goal", 20, lambda r: [(r.label, "")], flexible=True),
@@ -126,7 +129,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         self.in_background(read, lambda found: self._show(*found), group="drift")
 
     def _show(self, names: list[str], found: list[Drift]) -> None:
-        self._drifts = found
+        self._names, self._drifts = names, found
         self.set_class(not names, "-empty")
         keys = "m compares months, i imports."
         self.query_one(".empty", Static).update(f"Nothing to compare {BY[self._by]}.\n\n{keys}")
@@ -136,6 +139,22 @@ class GoalDriftScreen(WorkbenchScreen[None]):
             summary = f"{BY[self._by]} · {count} · {span} · largest change first"
             self.query_one("#summary", Static).update(summary)
         self.table.show(array("q", range(len(found))))
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter lists the periods of a group, and leads to the conversations of one."""
+        drift, field = self._drifts[message.row_id], "date" if self._by == "month" else "source"
+        goal = Filter().with_choice("goal", drift.group_id)
+        choose_figure(
+            self,
+            drift.label,
+            [
+                Figure(
+                    f"{name}, {100 * share:.1f}%", Filter((*goal.terms, Term(field, ":", (name,))))
+                )
+                for name, share in zip(self._names, drift.shares, strict=True)
+                if share
+            ],
+        )
 
     def action_by(self, by: str) -> None:
         """Compares other periods."""

@@ -61,6 +61,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
             key_display="=",
             tooltip="Conversations similar to this one",
         ),
+        Binding("J", "judge", "Judge", tooltip="Triage of just the marked members, or of all"),
         Binding("o", "order", "Order", tooltip="Central, doubtful or by name"),
         Binding(
             "slash", "find", "Find", key_display="/", tooltip="List only members with these words"
@@ -251,6 +252,12 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self.table.focus()
 
     # Other screens
+
+    def action_judge(self) -> None:
+        """Goes to triage of the marked members, else of all that are listed."""
+        ids = self._meant() if self.marks else self.table.ids
+        label = "in no goal" if self._group is None else f"goal “{label_of(self._group, 40)}”"
+        self.triage_only(label, ids)
 
     def action_alike(self) -> None:
         """Lists the conversations most similar to the one under the cursor."""

@@ -14,7 +14,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
-from engine.records.goals import ClusteringRow, GoalDecision, GoalGroup, MapPoint, Proposal
+from engine.records.goals import (
+    ClusteringRow,
+    GoalDecision,
+    GoalGroup,
+    MapPoint,
+    MemberRow,
+    Proposal,
+)
 from engine.services.exports import ExportKind
 from engine.services.run_requests import ClusteringRequest
 from engine.services.services import Services
@@ -72,6 +79,7 @@ class GoalsScreen(DecisionScreen):
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
         Binding("t", "merges", "Merges", tooltip="Which groups were made of which"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
+        Binding("J", "judge", "Judge", tooltip="Triage of just this goal's conversations"),
         Binding("O", "outliers", "Outliers", tooltip="Conversations in no group", show=False),
         Binding("a", "assign", "Assign", tooltip="Assign conversations imported later", show=False),
         Binding(
@@ -210,6 +218,18 @@ class GoalsScreen(DecisionScreen):
 
     def _open(self, group_id: str | None) -> None:
         self.app.push_screen(GoalMembersScreen(self.services, self.feed, group_id, self.MODE))
+
+    def action_judge(self) -> None:
+        """Goes to triage of the members of the group under the cursor."""
+        group, goals = self.group, self.goals
+        if group is None:
+            return
+
+        def go(members: list[MemberRow]) -> None:
+            ids = [member.conversation_id for member in members]
+            self.triage_only(f"goal “{label_of(group, 40)}”", ids)
+
+        self.in_background(lambda: goals.members(group.id), go, group="judge")
 
     def action_outliers(self) -> None:
         """Opens the conversations that are in no group."""

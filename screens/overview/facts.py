@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine import number_format
-from engine.filters import Filter, FilterError, ListQuery, parse_filter
+from engine.filters import NONE, Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
 from engine.records.conversations import Counts
 from engine.records.goals import ClusteringRow, GoalGroup, LowestGoal
@@ -20,6 +20,7 @@ from engine.services.training.process import missing_libraries
 from engine.shared_text import NOTHING_SHARED, SharedText
 from engine.text import one_line
 from screens.overview.histogram import BINS
+from screens.shell.figures import Figure
 from screens.widgets.groups.text import label_of
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
@@ -106,6 +107,50 @@ def parts_content(parts: list[Part]) -> Content:
         for part in parts
     ]
     return Content("\n").join(lines)
+
+
+def figures_of(
+    services: Services, card: str, found: Overview, parts: Sequence[Part]
+) -> list[Figure]:
+    """The figures of a card, each with the filter of the conversations behind it."""
+    values = services.conversations.values
+    if card == "parts":
+        return [Figure(part.name, part.filter, part.counts.conversations) for part in parts]
+    if card == "verdicts":
+        given = [
+            Figure(f"you said {one}", _only("verdict", one), found.tally.get(one))
+            for one in Verdict
+        ]
+        differ = [
+            Figure(_DIFFERS[kind], _only("disagreement", kind), count)
+            for kind, count in values("disagreement", Filter())
+        ]
+        return [*given, Figure("no verdict yet", _only("verdict", NONE)), *differ]
+    if card == "rate":
+        states = [Figure(name, _only("state", name), n) for name, n in values("state", Filter())]
+        return [*states, *map(_bin, range(BINS), found.histogram.bins)]
+    everything = [Figure("all conversations", Filter(), found.counts.conversations)]
+    sources = [Figure(name, _only("source", name), n) for name, n in values("source", Filter())]
+    months = [Figure(name, _only("date", name), n) for name, n in values("date", Filter())]
+    return [*everything, *(sources if len(sources) > 1 else []), *months]
+
+
+_DIFFERS = {
+    "verdict": "your verdict and the score differ",
+    "scores": "two sets of scores differ",
+}
+
+
+def _bin(at: int, count: int) -> Figure:
+    """One bar of the histogram; the last has its upper end."""
+    low, high = at / BINS, (at + 1) / BINS
+    label = f"score {number_format.probability(low)} to {number_format.probability(high)}"
+    below = "" if at == BINS - 1 else f" p<{high:g}"
+    return Figure(label, parse_filter(f"p>={low:g}{below}"), count)
+
+
+def _only(field: str, value: str) -> Filter:
+    return Filter().with_choice(field, value)
 
 
 MOST_GOALS = 40

@@ -32,6 +32,7 @@ from screens.overview.facts import (
     TrainingOverview,
     TreesOverview,
     corrected_content,
+    figures_of,
     goals_content,
     load_goals,
     load_overview,
@@ -49,8 +50,8 @@ from screens.overview.facts import (
 from screens.overview.histogram import Histogram
 from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_path, next_steps
 from screens.shell.dialogs import ChoiceDialog
+from screens.shell.figures import choose_figure
 from screens.shell.quarantine_dialog import QuarantineDialog
-from screens.shell.routes import NamedConversations
 from screens.shell.save_dialogs import ask_export
 from screens.shell.shared_text_dialog import SharedTextDialog
 from screens.shell.sources_dialog import SourcesDialog
@@ -73,7 +74,7 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
 
 
 class Card(Keyed, Vertical, can_focus=True):
-    """A box of figures; enter or a click opens the screen they come from."""
+    """A box of figures; enter or a click leads to the conversations behind them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Go there", show=False)]
 
@@ -152,6 +153,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._reading = False
         self._read_again = False
         self._parted = False
+        self._parts: list[Part] = []
         self._goals: GoalsOverview | None = None
         self._proposals: int | None = None
         self._trees: TreesOverview | None = None
@@ -236,6 +238,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._parted = True
 
         def show(parts: list[Part]) -> None:
+            self._parts = parts
             self.set_class(bool(parts), "-parted")
             self.query_one("#parts-text", Static).update(parts_content(parts))
 
@@ -433,14 +436,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self._remember(_lowest_key(goals))
             self.app.push_screen(self.routes.members(goal.id, self.MODE))
             return
-        wanted = NamedConversations(f"goal “{one_line(goal.label, 40)}”", goal.waiting)
-
-        async def go() -> None:
-            await self.app.run_action("switch_mode('triage')")
-            if isinstance(self.app.screen, WorkbenchScreen):
-                self.app.screen.judge_only(wanted)
-
-        self.app.run_worker(go(), group="triage")
+        self.triage_only(f"goal “{one_line(goal.label, 40)}”", goal.waiting)
 
     def _remember(self, key: str) -> None:
         """Remembers that a result was opened; a project that cannot be written forgets it."""
@@ -488,9 +484,22 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.app.push_screen(self.routes.calibration(self.MODE))
 
     def on_card_opened(self, message: Card.Opened) -> None:
-        """Opens the screen that the figures come from."""
-        modes = {"verdicts": "triage", "goals": "goals", "trees": "trees"}
-        self.app.switch_mode(modes.get(message.card.id or "", "conversations"))
+        """Lists the figures of the card, to open the conversations behind one; those of goals and trees are on their
+        own screens."""
+        card = message.card.id or ""
+        modes = {"goals": "goals", "trees": "trees"}
+        if self._found is None or card in modes:
+            self.app.switch_mode(modes.get(card, "conversations"))
+            return
+        if card == "verdicts" and not any(self._found.tally.values()):
+            self.app.switch_mode("triage")
+            return
+        services, found, parts = self.services, self._found, self._parts
+        self.in_background(
+            lambda: figures_of(services, card, found, parts),
+            lambda figures: choose_figure(self, str(message.card.border_title), figures),
+            group="figures",
+        )
 
     def _handle_event(self, event: Event) -> None:
         if isinstance(event, DataChanged) and "verdict" in event.tables:

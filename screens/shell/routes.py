@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from textual.screen import Screen
 
+from engine.filters import Filter
+
 
 class ReadingOrder(NamedTuple):
     """Ids of conversations in order, and the index of the one to read first."""
@@ -18,10 +20,15 @@ class ReadingOrder(NamedTuple):
 
 
 class NamedConversations(NamedTuple):
-    """Ids of conversations, and what they have in common in words, such as the label of their goal."""
+    """Ids of conversations, and what they have in common in words, such as the label of their goal.
+
+    Attributes:
+        back: The mode to go back to from triage; empty to stay there.
+    """
 
     name: str
     ids: tuple[int, ...]
+    back: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,7 @@ class Routes:
             highlighted; answers with the id of the conversation that was read last.
         tree: `(conversation_id, step, mode)`: the response tree at one step of a conversation.
         calibration: `(mode)`: what the verdicts say about the scores.
+        conversations: `(filter, mode)`: lists the conversations behind a figure.
         members: `(group_id, mode)`: the conversations of a goal group, or with None the outliers.
         similar: `(conversation_id, name)`: a dialog with the conversations of the nearest goals; answers with them
             and the one to read, or None.
@@ -41,5 +49,6 @@ class Routes:
     reader: Callable[[array[int], int, str, Sequence[str]], Screen[int]]
     tree: Callable[[int, int, str], Screen[Any]]
     calibration: Callable[[str], Screen[Any]]
+    conversations: Callable[[Filter, str], Screen[Any]]
     members: Callable[[str | None, str], Screen[Any]]
     similar: Callable[[int, str], Screen[ReadingOrder | None]]

@@ -11,11 +11,14 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import CalibrationReport
 from engine.records.scores import DecisionRule
+from engine.records.triage import Verdict
 from engine.services.services import Services
 from engine.text import one_line
 from screens.shell.dialogs import TextDialog
+from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import calibration_formatting as words
 from screens.triage.reliability import Reliability
@@ -40,6 +43,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             tooltip="Use the newest probabilities of success, fitted to your verdicts",
         ),
         Binding("p", "pin", "Pin", tooltip="Pin the threshold, or free it"),
+        Binding("enter", "figures", "Behind", tooltip="The conversations behind the figures"),
         Binding("escape,q,K", "close", "Back"),
         Binding("up,k", "page('up')", "Line up", show=False),
         Binding("down,j", "page('down')", "Line down", show=False),
@@ -90,6 +94,22 @@ class CalibrationScreen(WorkbenchScreen[None]):
             return calibration.report(), success
 
         self.in_background(read, self._show, group="report")
+
+    def action_figures(self) -> None:
+        """Lists the verdicts, where they differ from the score, and the saved filters, to open those conversations."""
+        services = self.services
+
+        def read() -> list[Figure]:
+            found = [(f"verdict {value}", f"verdict:{value}") for value in Verdict]
+            found += [
+                ("verdict and score differ", "disagreement:verdict"),
+                *services.saved.filters().items(),
+            ]
+            return [_figure(services, name, text) for name, text in found]
+
+        self.in_background(
+            read, lambda found: choose_figure(self, "Conversations", found), group="figures"
+        )
 
     def _show(self, found: tuple[CalibrationReport, Content | None]) -> None:
         report, success = found
@@ -202,3 +222,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_up(animate=False)
         else:
             page.scroll_down(animate=False)
+
+
+def _figure(services: Services, name: str, text: str) -> Figure:
+    """A figure with its count; of a filter that cannot be read any more, of no conversation."""
+    try:
+        wanted = parse_filter(text)
+        return Figure(name, wanted, len(services.conversations.ids(ListQuery(wanted))))
+    except FilterError:
+        return Figure(name, Filter(), 0)

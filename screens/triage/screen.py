@@ -72,7 +72,7 @@ class TriageScreen(WorkbenchScreen[None]):
             "escape",
             "judge_all",
             "All",
-            tooltip="Judge all conversations again, not only those of one goal",
+            tooltip="Judge all conversations again, and go back to where the narrower choice was made",
             show=False,
         ),
     ]
@@ -193,7 +193,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def _narrowed_to(self) -> str:
         """What is judged, in words; empty when it is everything."""
-        return str(self.filter) if self.only is None else f"{self.only.name} (escape: all)"
+        return str(self.filter) if self.only is None else f"{self.only.name} (escape: back)"
 
     def on_resize(self) -> None:
         """The counts move to where there is room."""
@@ -379,10 +379,13 @@ class TriageScreen(WorkbenchScreen[None]):
             self._ask_anew()
 
     def action_judge_all(self) -> None:
-        """Judges all conversations again, after `judge_only`."""
+        """Judges all conversations again, after `judge_only`, and goes back to the mode that asked for it."""
         if self.only is not None:
+            back = self.only.back
             self.only = None
             self._ask_anew()
+            if back and back != self.MODE:
+                self.app.run_worker(self.app.run_action(f"switch_mode('{back}')"), group="back")
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Another filter: the queue begins anew, with all that it matches."""

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
+from engine.filters import parse_filter
 from engine.number_format import signed
 from engine.records.report import ReportRow, ReportTable
 from engine.records.validation import Missing
 from engine.services.validation.records import ValidationReport
 from engine.text import one_line
+from screens.shell.figures import Figure
 from screens.widgets.report_columns import first_figure
 
 LONGEST = 400
@@ -106,3 +108,30 @@ def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:
         one for one in table.rows if one is not row
     ]
     return max(others, key=first_figure, default=None)
+
+
+_CLAIMS = {
+    "reward 0": ("truth.reward<=0", "truth.reward>0"),
+    "reward below 1": ("truth.reward<1", "truth.reward>=1"),
+    "not complete": ("truth.complete:false", "truth.complete:true"),
+    "success below 1": ("truth.success<1", "truth.success>=1"),
+    "hallucinated": ("truth.hallucination:true", "truth.hallucination:false"),
+}
+"""Filters of the conversations for which a claim holds and does not hold; of answers, of which one is so."""
+
+
+def figures_of(table: ReportTable) -> list[Figure]:
+    """The conversations that a table compares, as far as filters can name them."""
+    if table.metric == "goals":
+        return [
+            Figure("with a gold goal, in a goal", parse_filter("has:truth.goal goal:any")),
+            Figure("with a gold goal, in no goal", parse_filter("has:truth.goal goal:none")),
+        ]
+    measured = "leaves>=0" if table.metric == "trees" else "-state:unscored"
+    if table.title not in _CLAIMS:
+        return [Figure("measured", parse_filter(measured))]
+    holds, fails = _CLAIMS[table.title]
+    return [
+        Figure(f"{table.title}, {how}", parse_filter(f"{term} {measured}"))
+        for how, term in (("yes", holds), ("no", fails))
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,12 +14,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.errors import Cancelled, WorkbenchError
+from engine.filters import ListQuery
 from engine.records.report import Plot, ReportRow, ReportTable
 from engine.services.report_rendering import tab_separated
 from engine.services.services import Services
 from engine.services.validation.records import ValidationProgress, ValidationReport
 from engine.text import one_line
 from screens.shell.clipboard import copy
+from screens.shell.figures import Figure, choose_figure
 from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.validation import formatting
@@ -207,8 +210,22 @@ class ValidationScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(text)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter goes to the conclusions, which may be longer than there is room."""
-        self.query_one("#conclusions", VerticalScroll).focus()
+        """Enter lists the conversations that the table compares, as far as a filter can name them."""
+        table = self._table_here
+        if table is not None:
+            figures = formatting.figures_of(table)
+            values = self.services.conversations
+
+            def counted(found: list[Figure]) -> None:
+                choose_figure(self, table.title, found)
+
+            self.in_background(
+                lambda: [
+                    replace(one, count=len(values.ids(ListQuery(one.wanted)))) for one in figures
+                ],
+                counted,
+                group="figures",
+            )
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Draws the row under the cursor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine import number_format
@@ -14,7 +15,11 @@ from engine.services.services import Services
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A conversation with its messages, score, remaining tasks, verdict and leaks."""
+    """A conversation with its messages, score, remaining tasks, verdict and leaks.
+
+    Attributes:
+        goals: (label, share, whether it is the first goal) of each of its goals.
+    """
 
     row: ConversationRow
     messages: list[MessageRow]
@@ -23,6 +28,7 @@ class Facts:
     leaks: list[LeakRow]
     current: VerdictRow | None
     rule: DecisionRule
+    goals: Sequence[tuple[str, float | None, bool]] = ()
 
     @property
     def digits(self) -> int:
@@ -44,4 +50,5 @@ def load_facts(services: Services, conversation_id: int) -> Facts:
         leaks=conversations.leaks(conversation_id),
         current=services.triage.current(conversation_id),
         rule=conversations.rule(),
+        goals=conversations.goals(conversation_id),
     )

@@ -86,6 +86,11 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((f"\n{one_line(facts.row.reason)}", "$tone-muted"))
     if facts.score is None:
         parts.append(("\nno run has reached it yet", "$tone-muted"))
+    for label, share, first in facts.goals:
+        parts.append(("\ngoal  " if first else "\nalso  ", "$tone-muted"))
+        parts.append((one_line(label, 60), "bold" if first else ""))
+        if share is not None and share < 1:
+            parts.append((f"  {number_format.probability(share)}", "$tone-muted"))
     return Content.assemble(*parts)
 
 

@@ -13,10 +13,13 @@ from engine.errors import WorkbenchError
 from engine.records.runs import Estimate
 from engine.services.goals.service import GoalService
 from engine.services.run_requests import ClusteringRequest
+from screens.conversations.behind_screen import ConversationsBehindScreen
+from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm, estimate_content
 from screens.goals.screen import GoalsScreen
 from screens.reader.screen import ReaderScreen
+from screens.triage.screen import TriageScreen
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.goals.goal_project import (
     LABELS,
@@ -260,6 +263,44 @@ class TestViews:
             assert "first.jsonl to second.jsonl" in lines(pilot)[1]
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, GoalsScreen)
+
+    async def test_a_period_of_a_goal_leads_to_its_conversations(self) -> None:
+        """Enter on a drift lists its months; enter on one the conversations of the goal in that month."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
+            await press(pilot, "d")
+            drift = pilot.app.screen
+            assert isinstance(drift, GoalDriftScreen)
+            await press(pilot, "enter", "enter")
+            behind = pilot.app.screen
+            assert isinstance(behind, ConversationsBehindScreen)
+            await until(pilot, lambda: len(behind.table.ids) > 0)
+            (first,) = drift.table.ids[:1]
+            row = drift.table.cached(first)
+            assert row is not None
+            in_month = [
+                row.id
+                for row in support.conversations.rows(MEMBERS[row.label])
+                if row.created_at and row.created_at.startswith("2026-09")
+            ]
+            assert list(behind.table.ids) == in_month
+            await press(pilot, "escape")
+            assert pilot.app.screen is drift
+
+    async def test_members_are_judged_in_triage(self) -> None:
+        """J in the list of goals leads to triage of the members of the goal, which shows the goal; escape back."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
+            goals = pilot.app.screen
+            await press(pilot, "J")
+            triage = pilot.app.screen
+            assert isinstance(triage, TriageScreen)
+            await until(pilot, lambda: triage.conversation is not None)
+            assert triage.only is not None
+            assert sorted(triage.only.ids) == MEMBERS[LABELS[0]]
+            await until(pilot, lambda: f"goal  {LABELS[0]}" in text(pilot))
+            await press(pilot, "escape")
+            await until(pilot, lambda: pilot.app.screen is goals)
 
 
 class Requested(GoalService):

@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from engine.conversation import Conversation, Message
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, JobEnded, JobProgress
+from engine.filters import ListQuery, parse_filter
 from engine.records.imports import Parsed, Rejected
 from engine.records.interval import Interval
 from engine.records.runs import RunRow
@@ -21,14 +22,22 @@ from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
 from engine.store import imports, runs, scores, shared_text
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.conversations.screen import ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import GoalsScreen
-from screens.overview.facts import Overview, load_overview, project_content, rate_content
+from screens.overview.facts import (
+    Overview,
+    figures_of,
+    load_overview,
+    load_parts,
+    project_content,
+    rate_content,
+)
 from screens.overview.histogram import column_heights
 from screens.overview.screen import Card, OverviewScreen
-from screens.shell.dialogs import ErrorDialog
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog
 from screens.shell.import_dialog import ImportDialog
 from screens.shell.quarantine_dialog import QuarantineDialog
 from screens.shell.run_dialog import RunDialog
@@ -453,14 +462,50 @@ class TestSets:
 
 
 class TestCards:
-    async def test_click_on_a_card_goes_there(self) -> None:
-        """The rate leads to the list, the verdicts to triage."""
-        async with opened(project(), mode="1") as pilot:
-            for card, screen in (("#rate", ConversationsScreen), ("#verdicts", TriageScreen)):
-                await press(pilot, "1")
-                await pilot.click(f"{card}-text")
-                await settle(pilot)
-                assert type(pilot.app.screen) is screen
+    async def test_a_figure_leads_to_its_conversations_and_they_to_triage(self) -> None:
+        """A click on the rate lists its figures; enter opens the conversations behind one, `J` triage of just these,
+        and escape goes back each time. What the list showed before is kept."""
+        support = project()
+        async with opened(support, mode="1") as pilot:
+            await pilot.click("#rate-text")
+            await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+            assert "incomplete" in text(pilot)
+            await press(pilot, "down", "enter")
+            behind = pilot.app.screen
+            assert isinstance(behind, ConversationsBehindScreen)
+            wanted = support.conversations.ids(ListQuery(parse_filter("state:incomplete")))
+            await until(pilot, lambda: list(behind.table.ids) == list(wanted))
+            await press(pilot, "J")
+            triage = pilot.app.screen
+            assert isinstance(triage, TriageScreen)
+            await until(pilot, lambda: triage.queue.total > 0)
+            assert triage.only is not None
+            assert triage.only.ids == tuple(wanted)
+            await press(pilot, "escape")
+            await until(pilot, lambda: pilot.app.screen is behind)
+            assert triage.only is None
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, OverviewScreen)
+            await press(pilot, "2")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert pilot.app.screen.query_shown == ListQuery()
+
+    async def test_every_count_of_a_figure_is_what_it_opens(self) -> None:
+        """The filter behind each figure of each card matches as many conversations as the card says."""
+        support = project()
+        services = support.services()
+        found = load_overview(services)
+        parts = load_parts(services)
+        figures = [
+            figure
+            for card in ("project", "rate", "verdicts", "parts")
+            for figure in figures_of(services, card, found, parts)
+        ]
+        assert len(figures) > 20
+        for figure in figures:
+            if figure.count is not None:
+                ids = support.conversations.ids(ListQuery(figure.wanted))
+                assert (figure.label, len(ids)) == (figure.label, figure.count)
 
     async def test_hostile_source_name(self) -> None:
         """The name of a source is data."""

@@ -8,6 +8,7 @@ from engine.completeness.calibration import wilson
 from engine.records.calibration import ReliabilityBin
 from engine.records.interval import Interval
 from engine.records.triage import Verdict
+from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.triage.calibration_formatting import format_estimate, format_threshold
 from screens.triage.reliability import axis_line, plot_cells
 from tests.engine.store.support import give_states
@@ -44,6 +45,17 @@ class TestScreen:
             assert "calibration error" in shown
             assert "100%▏" in shown
             assert "everything" in shown
+
+    async def test_verdicts_lead_to_their_conversations(self) -> None:
+        """Enter lists the verdicts with their numbers, and leads to the conversations behind one."""
+        support = judged(60)
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, "K", "enter")
+            await until(pilot, lambda: "18  verdict incomplete" in text(pilot))
+            await press(pilot, "down", "enter")
+            behind = pilot.app.screen
+            assert isinstance(behind, ConversationsBehindScreen)
+            await until(pilot, lambda: len(behind.table.ids) == 18)
 
     async def test_success(self) -> None:
         """What verdicts teach about success stands there with its test; what newer ones would change stands beside it,

@@ -9,6 +9,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.events import DataChanged
+from engine.filters import ListQuery
 from engine.records.interval import Interval
 from engine.records.report import ReportTable
 from engine.records.validation import Missing
@@ -16,7 +17,7 @@ from engine.services.report_rendering import tab_separated
 from engine.services.validation.records import ValidationProgress, ValidationReport
 from screens.conversations.screen import ConversationsScreen
 from screens.shell.control_guard import ControlGuard
-from screens.validation.formatting import compared_row
+from screens.validation.formatting import compared_row, figures_of
 from screens.validation.screen import ValidationScreen
 from screens.widgets.report_columns import first_figure, report_columns
 from tests.screens.driving import lines, opened, press, settle, text, until
@@ -195,6 +196,17 @@ class TestWords:
             assert compared_row(trees, row) is best[other]
         assert compared_row(goals, goals.rows[0]) is goals.rows[1]
         assert compared_row(replace(goals, rows=goals.rows[:1]), goals.rows[0]) is None
+
+    def test_the_conversations_behind_a_table(self, made: ScreenProject) -> None:
+        """The filters of a table match as many conversations as its notes say."""
+        goals, trees = report_of(made).tables
+        for table, note in ((goals, "{} conversations"), (trees, "{} yes, {} no")):
+            numbers = [
+                len(made.conversations.ids(ListQuery(figure.wanted)))
+                for figure in figures_of(table)
+            ]
+            told = [sum(numbers)] if table is goals else numbers
+            assert any(note.format(*told) in line for line in table.notes), (told, table.notes)
 
     def test_chance_column(self, made: ScreenProject) -> None:
         """Only where chance was tested; above and below are told apart."""
