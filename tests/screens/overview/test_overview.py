@@ -479,8 +479,9 @@ class TestCards:
             triage = pilot.app.screen
             assert isinstance(triage, TriageScreen)
             await until(pilot, lambda: triage.queue.total > 0)
-            assert triage.only is not None
-            assert triage.only.ids == tuple(wanted)
+            only = triage.only
+            assert only is not None
+            assert only.ids == tuple(wanted)
             await press(pilot, "escape")
             await until(pilot, lambda: pilot.app.screen is behind)
             assert triage.only is None
