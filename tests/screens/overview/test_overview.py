@@ -486,10 +486,12 @@ class TestCards:
             await until(pilot, lambda: pilot.app.screen is behind)
             assert triage.only is None
             await press(pilot, "escape")
-            assert isinstance(pilot.app.screen, OverviewScreen)
+            overview = pilot.app.screen
+            assert isinstance(overview, OverviewScreen)
             await press(pilot, "2")
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-            assert pilot.app.screen.query_shown == ListQuery()
+            listed = pilot.app.screen
+            assert isinstance(listed, ConversationsScreen)
+            assert listed.query_shown == ListQuery()
 
     async def test_every_count_of_a_figure_is_what_it_opens(self) -> None:
         """The filter behind each figure of each card matches as many conversations as the card says."""
