@@ -37,11 +37,11 @@ _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w
 _PHONE = re.compile(
     r"(?<![\w.,+#/$€£-])(?:"
     r"\+[1-9]\d{0,2}(?:[ .-]?\(\d{1,4}\))?(?:[ .-]?\d){8,12}"  # with the code of a country
-    r"|00[1-9]\d{0,2}[ .-](?:\d[ .-]?){6,11}\d"
+    r"|00[1-9]\d{0,2}[ -](?:\d[ -]?){6,11}\d"
     r"|\(\d{3}\)[ .-]?\d{3}[ .-]\d{4}"  # (555) 123-4567
     r"|\d{3}([ .-])\d{3}\1\d{4}"  # 555-123-4567
     r"|1([ .-])\d{3}\2\d{3}\2\d{4}"
-    r")(?!\w|[.,/-]\d)"
+    r")(?:[ ]?(?:x|ext\.?)[ ]?\d{1,6})?(?!\w|[.,/-]\d)"  # an extension
 )
 _SPOKEN_PHONE = re.compile(
     r"\b(?:phone|telephone|tel|mobile|cell|cellphone|whatsapp|call me (?:at|on|back at)|fax)\b"

@@ -58,12 +58,17 @@ def facets_of(
 
 def add(conn: sqlite3.Connection, found: Iterable[tuple[int, Iterable[Facet]]]) -> None:
     """Indexes conversations by id, none of which is indexed yet."""
-    rows = [(key, value, conversation_id) for conversation_id, own in found for key, value in own]
+    # sorted, so that the same import gives the same ids in every process
+    rows = [
+        (key, value, conversation_id)
+        for conversation_id, own in found
+        for key, value in sorted(own)
+    ]
     conn.executemany(
         "INSERT INTO facet (key, value, number) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [
             (key, value, float(value) if is_number(value) else None)
-            for key, value in {row[:2] for row in rows}
+            for key, value in dict.fromkeys(row[:2] for row in rows)
         ],
     )
     conn.executemany(

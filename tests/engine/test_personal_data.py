@@ -17,6 +17,7 @@ FOUND = [
     ("email", "[mail](mailto:jo@example.com)", "jo@example.com"),
     ("phone", "call (555) 123-4567 now", "(555) 123-4567"),
     ("phone", "call 555-123-4567.", "555-123-4567"),
+    ("phone", "work: (213)445-0399x85208", "(213)445-0399x85208"),
     ("phone", "from abroad: +44 20 7946 0958", "+44 20 7946 0958"),
     ("phone", "dial 0049 30 901820", "0049 30 901820"),
     ("phone", "My phone number is 09700166582", "09700166582"),
@@ -41,6 +42,7 @@ NOT_FOUND = [
     "reservation HATHAT, flight HAT170, ticket 0000-000-0000",
     "user@localhost and @name and a@b",
     "3.14159265358979",
+    "EN63 001 49.8285 22.6494",
 ]
 
 
