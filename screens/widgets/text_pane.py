@@ -67,8 +67,13 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """Breaks the lines again."""
         self._break()
 
+    @property
+    def _width(self) -> int:
+        """Cells of a line; the bar beside them is part of `size`."""
+        return self.scrollable_content_region.width
+
     def _break(self) -> None:
-        text, width = self._text, self.size.width
+        text, width = self._text, self._width
         if width > 0:
 
             def work() -> _Broken:
@@ -79,7 +84,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
     def _show_lines(self, broken: _Broken) -> None:
         self._broken = broken
-        self.virtual_size = Size(self.size.width, len(broken.lines))
+        self.virtual_size = Size(self._width, len(broken.lines))
         if self._to_end:
             self._to_end = False
             self.scroll_end(animate=False)
@@ -87,7 +92,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
     def _show_error(self, error: WorkbenchError) -> None:
         text = safe_text(f"{error.message}\n{error.hint}")
-        self._show_lines(_Broken(text, break_lines(text, self.size.width)))
+        self._show_lines(_Broken(text, break_lines(text, self._width)))
 
     # Finding
 
@@ -122,7 +127,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One line of the text."""
         number = y + round(self.scroll_offset.y)
-        width, base = self.size.width, self.rich_style
+        width, base = self._width, self.rich_style
         if number >= len(self._broken.lines):
             return Strip([Segment("", base)]).crop_extend(0, width, base)
         lines = self._broken.lines
