@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from engine.conversation import Conversation
 from engine.errors import ProjectError
+from engine.personal_data import Redactor
 from engine.records.scores import ScoredId, State
 from engine.records.taught import Proposed
 from engine.records.triage import JudgedId
@@ -98,6 +99,14 @@ def form_lines(
     """The lines of an export of conversations in the form of others; see `in_form`."""
     found = conversations.export_conversations(conn, wanted)
     yield from in_form(form, (conversation for _, _, conversation in found), left_behind)
+
+
+def redacted_lines(
+    lines: Iterable[dict[str, Any]], redactor: Redactor
+) -> Generator[dict[str, Any], None, None]:
+    """The lines without the personal data in their texts; the names of their own fields stay."""
+    for line in lines:
+        yield {key: redactor.value(value) for key, value in line.items()}
 
 
 def score_line(row: ScoredId) -> dict[str, Any]:

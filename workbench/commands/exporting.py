@@ -12,8 +12,9 @@ from typing import get_args
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
+from engine.personal_data import KINDS, NAMES, Redactor
 from engine.services.conversation_forms import ConversationForm
-from engine.services.exports import ExportKind, export_lines, form_lines
+from engine.services.exports import ExportKind, export_lines, form_lines, redacted_lines
 from engine.services.line_files import write_file, write_lines
 from engine.services.table_export import TableColumns, table_lines, write_parquet
 from engine.services.workspace import Workspace
@@ -45,6 +46,11 @@ def export_options(parser: argparse.ArgumentParser) -> None:
         choices=get_args(ConversationForm),
         help="conversations in this form (default: the uniform one, which holds everything)",
     )
+    parser.add_argument(
+        "--redact",
+        action="store_true",
+        help="replace e-mail addresses, phone numbers, payment cards, IBANs and IP addresses by names like [email 1]",
+    )
     add_filter(parser)
 
 
@@ -61,6 +67,7 @@ def export(arguments: argparse.Namespace) -> int:
     if arguments.truth and arguments.what != "table":
         raise UsageError("--truth is for the table.", "Leave it out, or export the table.")
     left_behind: Counter[str] = Counter()
+    redactor = Redactor() if arguments.redact else None
     ending = (arguments.output or "").rpartition(".")[2]
     kind = arguments.format or (ending if ending in FORMATS else "jsonl")
     if kind == "parquet" and (arguments.what != "table" or arguments.output is None):
@@ -81,12 +88,14 @@ def export(arguments: argparse.Namespace) -> int:
                 else table_lines(conn, chosen, truth=arguments.truth)
                 if arguments.what == "table"
                 else export_lines(conn, arguments.what, chosen)
-            ) as lines,
+            ) as found,
         ):
+            lines = found if redactor is None else redacted_lines(found, redactor)
             if arguments.output is None:
                 write_lines(lines, sys.stdout, kind)
                 sys.stdout.flush()
                 _narrate_losses(arguments.form, left_behind)
+                _narrate_redacted(redactor)
                 return 0
             if kind == "parquet":
                 columns = TableColumns.read(conn, chosen, truth=arguments.truth)
@@ -101,12 +110,27 @@ def export(arguments: argparse.Namespace) -> int:
                 "format": kind,
                 "lines": count,
                 **({"left_behind": left_behind} if arguments.form else {}),
+                **({"redacted": redactor.counts} if redactor else {}),
             }
         )
     else:
         narrate(f"Wrote {count:,} lines to {arguments.output}.")
         _narrate_losses(arguments.form, left_behind)
+        _narrate_redacted(redactor)
     return 0
+
+
+def _narrate_redacted(redactor: Redactor | None) -> None:
+    """Says what was replaced, and what cannot be found."""
+    if redactor is None:
+        return
+    found = [
+        f"{NAMES[kind]}: {redactor.counts[kind]:,}" for kind in KINDS if kind in redactor.counts
+    ]
+    narrate(
+        f"Replaced {', '.join(found) or 'nothing'}. Names of people and postal addresses are not found: look before you"
+        " hand it on."
+    )
 
 
 def _narrate_losses(form: str | None, left_behind: Counter[str]) -> None:
