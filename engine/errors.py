@@ -5,6 +5,7 @@ WorkbenchError
 │   ├── ProjectLocked     another workbench is writing it
 │   └── ProjectReadOnly   a write was asked of a project opened read-only
 ├── FormatError       an input cannot be read as conversations
+│   └── UnknownFormat     a file was opened, and is in no known format
 ├── ModelError        the model process cannot do what was asked
 │   ├── ModelFileError    the weights are missing, damaged or of an unsupported kind
 │   ├── ModelCrashed      the model process died while working on a request
@@ -48,6 +49,18 @@ class ProjectReadOnly(ProjectError):
 
 class FormatError(WorkbenchError):
     """An input cannot be read as conversations."""
+
+
+class UnknownFormat(FormatError):
+    """A file was opened, and is in no known format.
+
+    Args:
+        path: The file, as the person gave it.
+    """
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message, "Say where its messages are with `workbench import --map`.")
+        self.path = path
 
 
 class ModelError(WorkbenchError):

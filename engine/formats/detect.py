@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from engine.errors import FormatError
+from engine.errors import FormatError, UnknownFormat
 from engine.formats.json_values import kind_of
 from engine.formats.messages.normalise import looks_like_message
 from engine.formats.opening import tables, text_turns
@@ -130,10 +130,10 @@ class Records:
             raise FormatError(f"{self._content.label} holds no conversations: {what}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
-            raise FormatError(
+            raise UnknownFormat(
                 f"{self._content.label} holds no conversations in a known format:"
                 f" {_seen(values, sample, head)}.",
-                "Say where its messages are with `workbench import --map`.",
+                self._content.label,
             )
         reader, why = chosen
         if self._source is not None and self._source.guessed:

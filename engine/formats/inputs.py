@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.errors import FormatError
+from engine.errors import FormatError, UnknownFormat
 from engine.formats.detect import Records, sample_of
 from engine.formats.opening.containers import Content, cannot_open, contents, is_other
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
@@ -127,10 +127,10 @@ class _Opener:
             raise cannot_open(path, error) from None
         opened = self._all_opened(path, found)
         if not any(isinstance(one, _Conversations) for one in opened):
-            raise FormatError(
+            raise UnknownFormat(
                 f"Nothing in {path} holds conversations in a known format."
                 f" {opened[0].detection.why}",
-                "Say where the messages are with `workbench import --map`.",
+                path,
             )
         return opened
 

@@ -16,6 +16,9 @@ PLACES: tuple[Place, ...] = get_args(Place)
 MOST_LOST = 0.02
 """Share of a source's text that may go nowhere without a warning."""
 
+MOST_REJECTED = 0.1
+"""Share of a source's records that may be rejected before another mapping is offered."""
+
 _EXAMPLE = 80
 
 
@@ -161,6 +164,12 @@ class SourceReport:
     rejected: int = 0
     account: Account = field(default_factory=Account)
     reasons: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def badly_read(self) -> bool:
+        """Whether so much of it was not read that its format is doubtful."""
+        records = self.rejected + self.conversations
+        return self.account.warns or self.rejected > MOST_REJECTED * records
 
     def count(self, record: Parsed | Rejected) -> None:
         """Counts one record."""

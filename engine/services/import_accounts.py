@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 
 from engine.number_format import counted
 from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
@@ -15,9 +16,17 @@ MOST_SOURCES = 10
 MOST_UNREAD = 5
 
 
-def account_lines(sources: list[SourceReport]) -> list[str]:
-    """What was read from each source, those with losses first: format and why, counts, where the text went."""
-    first = sorted(sources, key=lambda source: -source.account.share("nowhere"))[:MOST_SOURCES]
+def account_lines(
+    sources: list[SourceReport], remedy: Callable[[str], str] | None = None
+) -> list[str]:
+    """What was read from each source, those with losses first: format and why, counts, where the text went.
+
+    Args:
+        remedy: What to do about a file that was badly read, in words; gets its path.
+    """
+    first = sorted(
+        sources, key=lambda source: (-source.account.share("nowhere"), not source.badly_read)
+    )[:MOST_SOURCES]
     lines: list[str] = []
     for source in first:
         account = source.account
@@ -43,9 +52,16 @@ def account_lines(sources: list[SourceReport]) -> list[str]:
                 f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"
                 " please check a conversation before you rely on scores."
             )
+        if remedy is not None and source.badly_read and (path := file_of(source.label)):
+            lines.append(f"  {remedy(path)}")
     if len(sources) > len(first):
         lines.append(f"... and {len(sources) - len(first):,} more sources (all with --json)")
     return lines
+
+
+def file_of(label: str) -> str | None:
+    """The path of the file that a source was read from, with its archive for one within; None if it is not there."""
+    return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
 
 
 def stored_accounts(reports: Sequence[str]) -> str:
@@ -54,8 +70,18 @@ def stored_accounts(reports: Sequence[str]) -> str:
         return "No source was read to its end by an import that keeps accounts. Import it again to see its account."
     lines: list[str] = []
     for report in map(from_text, reports):
-        lines += [*account_lines([report]), ""]
+        lines += [*account_lines([report], lambda _: "m says where its messages are."), ""]
     return "\n".join(lines)
+
+
+def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
+    """The files of sources that were read to their end and are still there, and whether each was badly read; those
+    first."""
+    files: dict[str, bool] = {}
+    for report in map(from_text, reports):
+        if path := file_of(report.label):
+            files[path] = files.get(path, False) or report.badly_read
+    return sorted(files.items(), key=lambda entry: not entry[1])
 
 
 def _reason_lines(source: SourceReport) -> list[str]:

@@ -43,6 +43,13 @@ _CHOICES = 12
 _EXAMPLE = 60
 _SHOWN = 2
 _MESSAGES_TRIED = 5_000
+_LOOKED_AT = 200
+"""Records in which text is looked for that is in no message."""
+
+_MOST_UNSAID = 0.1
+"""Of the text of messages, how much a field may have that is in none without being shown."""
+
+_UNSAID_SHOWN = 3
 NONE = ""
 """Value of a line that is left open."""
 
@@ -99,6 +106,7 @@ class Trial:
     Attributes:
         whole: Whether all of the file was read, and not its beginning only.
         roles: Messages by role.
+        unsaid: Paths of written text that is in no message, the longest first.
     """
 
     conversations: int
@@ -109,6 +117,7 @@ class Trial:
     shown: tuple[Conversation, ...]
     whole: bool = True
     roles: Table[str, int] = field(default_factory=dict)
+    unsaid: tuple[str, ...] = ()
 
     @property
     def counts(self) -> str:
@@ -136,6 +145,11 @@ class Trial:
             some = counted(self.account.out_of_order, "conversation")
             doubts.append(f"In {some} a message has an earlier time than one before it.")
         return doubts
+
+    @property
+    def remark(self) -> str:
+        """Where more text is that may belong to the conversation, in words; empty if there is none."""
+        return f"In no message: {', '.join(self.unsaid)}" if self.unsaid else ""
 
 
 def refusal_of(path: str) -> str | None:
@@ -317,7 +331,53 @@ class MappingDraft:
                 rejected += 1
                 reason = reason or found.reason
         return Trial(
-            conversations, roles.total(), rejected, reason, account, tuple(shown), whole, roles
+            conversations,
+            roles.total(),
+            rejected,
+            reason,
+            account,
+            tuple(shown),
+            whole,
+            roles,
+            self._unsaid(),
+        )
+
+    def _unsaid(self) -> tuple[str, ...]:
+        """Fields with written text that no line names."""
+        lines = self._table
+        used = [
+            _joined(self._where, lines[key])
+            for key in ("text", "asked", "answered", "reasoning", "calls", "role")
+            if lines.get(key) and not lines[key].startswith("=")
+        ]
+        if "transcript" in self._fixed:
+            used = [self._fixed["transcript"]["at"]]
+        used = [re.sub(r"\[\d+\]", "[]", path) for path in used]
+        said = self._found_characters()
+        unsaid: list[str] = []
+        for one in of.fields_of([frame.value for frame in self._frames[:_LOOKED_AT]]):
+            path = one.path
+            while (children := lines.get("children")) and f".{children}." in f".{path}.":
+                path = path.replace(f"{children}.", "", 1)
+            named = any(path == at or path.startswith((f"{at}.", f"{at}[")) for at in used)
+            if not named and one.words > 0.3 and one.characters > _MOST_UNSAID * said:
+                unsaid.append(one.path)
+        return tuple(unsaid[:_UNSAID_SHOWN])
+
+    def _found_characters(self) -> int:
+        """Characters of what is said in the first records, as the lines have it."""
+        if "transcript" in self._fixed:
+            return 0
+        paths = [
+            read_path(self._table[key])
+            for key in ("text", "asked", "answered")
+            if self._table.get(key)
+        ]
+        return sum(
+            len(_example(one.value))
+            for item in self._items()[: of.MOST_VALUES]
+            for path in paths
+            for one in path.find(item)
         )
 
     def toml(self, name: str, by_name: bool = False) -> str:
@@ -475,7 +535,7 @@ class MappingDraft:
         for item in self._items():
             word = as_word(role_path.first(item))
             counts[word] += 1
-            said = as_word(text_path.first(item))
+            said = _example(text_path.first(item))
             if word not in examples and said:
                 examples[word] = said[:_EXAMPLE]
         if OTHER_SPEAKERS in self._roles:
@@ -492,8 +552,16 @@ class MappingDraft:
 
     def _finds(self, key: str) -> str:
         value = self._table[key]
-        if key == "messages":
+        if key in ("messages", "children"):
             return counted(len(self._items()), "item")
+        if key == "calls" and value:
+            path = read_path(value)
+            names = [_call_name(one.value) for item in self._items() for one in path.find(item)]
+            return (
+                f"{counted(len(names), 'call')}, such as of {names[0]}"
+                if names
+                else "nothing is there"
+            )
         if not value or value.startswith("=") or value == _FILE:
             return ""
         return self._found(value, self._holders(key)) or "nothing is there"
@@ -501,7 +569,7 @@ class MappingDraft:
     def _found(self, path: str, items: Sequence[Any]) -> str:
         """An example of what a path finds."""
         at = read_path(path)
-        found = [as_word(one.value) for item in items for one in at.find(item)]
+        found = [_example(one.value) for item in items for one in at.find(item)]
         return max(found[:20], key=len)[:_EXAMPLE] if found else ""
 
 
@@ -534,6 +602,26 @@ _DESTINATION_WORDS = {
 
 _OPTIONAL = ("reasoning", "answers")
 """Lines that are shown only where something was found."""
+
+
+def _example(value: Any) -> str:
+    """What a path finds, as text; of a message in parts, the texts of these."""
+    if of.are_parts(value):
+        texts = [as_word(part["text"]) for part in value if "text" in part]
+        return " ".join(texts) or as_word(value)
+    return as_word(value)
+
+
+def _call_name(call: Any) -> str:
+    """The name of the tool that a call is of; what stands there if it is no call."""
+    keys = of.call_keys(call)
+    if keys is None:
+        return as_word(call)[:_EXAMPLE]
+    inner = call.get("function") if isinstance(call.get("function"), dict) else call
+    path = keys.get("name") or next(
+        (key for key in ("name", "tool_name", "toolName") if key in inner), "name"
+    )
+    return as_word(read_path(path).first(inner))
 
 
 def _flat(guessed: Guess) -> dict[str, str]:

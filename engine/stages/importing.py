@@ -48,6 +48,7 @@ class ImportStage:
         judged: Number of conversations that had a verdict on the text that was replaced.
         quarantined: Number of records that could not be read, including those that were in the quarantine already.
         sources: What was read from each input so far, in order.
+        refused: Why inputs were not opened.
     """
 
     name = "import"
@@ -77,7 +78,7 @@ class ImportStage:
         self._interrupted = threading.Event()
         self._total = _total_bytes(self._paths)
         self._before = 0
-        self._refused: list[FormatError] = []
+        self.refused: list[FormatError] = []
         self._opened = 0
         self._shared = NOTHING_SHARED
         self._source_ids: set[int] = set()
@@ -141,9 +142,9 @@ class ImportStage:
                 for source in opened:
                     yield from self._import(source, run_id)
             except FormatError as error:
-                self._refused.append(error)
-        if self._refused and not self._opened:
-            raise self._refused[0]
+                self.refused.append(error)
+        if self.refused and not self._opened:
+            raise self.refused[0]
         yield from self._find_shared_text()
 
     def interrupt(self) -> None:
@@ -175,7 +176,7 @@ class ImportStage:
             if source.account.warns:
                 lost = source.account.share("nowhere")
                 text += f"; {lost:.1%} of the text of {source.label} was not read"
-        for error in self._refused:
+        for error in self.refused:
             text += f"; not read: {error.message.rstrip('.')}"
         return text + "."
 

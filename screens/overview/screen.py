@@ -446,7 +446,12 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def action_accounts(self) -> None:
         """Shows what was read from each source."""
-        self.app.push_screen(SourcesDialog(self.services.conversations))
+
+        def import_mapped(path: str, form: str) -> None:
+            if self.may_write():
+                self._start(lambda: self.services.jobs.start_import([path], form, replace=True))
+
+        self.app.push_screen(SourcesDialog(self.services.conversations, import_mapped))
 
     def action_quarantine(self) -> None:
         """Shows the records that could not be imported."""

@@ -35,6 +35,7 @@ class MappingDialog(Dialog[str | None]):
     """Shows a guess line by line, and two conversations as it reads them; answers with the name of the saved format."""
 
     PLACE = "mapping"
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-high")]  # noqa: RUF012 - Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "type_path", "Path", tooltip="Type the path of this line"),
         Binding("u", "undo", "Undo", tooltip="Take the last change back"),
@@ -56,13 +57,8 @@ class MappingDialog(Dialog[str | None]):
             yield Static(id="line")
             with VerticalScroll(id="trial"):
                 yield Static("reading the file…", id="read")
-            keys = (
-                ("enter", "changes"),
-                ("p", "types a path"),
-                ("u", "undoes"),
-                ("s", "saves, imports"),
-            )
-            yield Static(hint_line(*keys, ("escape", "leaves")))
+            keys = (("enter", "changes"), ("p", "path"), ("u", "undoes"), ("tab", "scrolls"))
+            yield Static(hint_line(*keys, ("s", "saves"), ("esc", "leaves")))
 
     def on_mount(self) -> None:
         """Reads the beginning of the file and guesses."""
@@ -244,6 +240,8 @@ def trial_content(trial: Trial) -> Content:
     ]
     if trial.account.total:
         parts.append(("\nIts text goes to: " + ", ".join(shares), "$tone-muted"))
+    if trial.remark:
+        parts.append(("\n" + one_line(trial.remark, 74), "$tone-borderline"))
     for conversation in trial.shown:
         parts.append((f"\n\n{one_line(conversation.external_id, 60)}", "$tone-accent"))
         for message in conversation.messages[:_MESSAGES_SHOWN]:

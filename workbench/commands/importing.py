@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.conversation import Conversation, render_log
-from engine.errors import WorkbenchError
+from engine.errors import FormatError, UnknownFormat, WorkbenchError
 from engine.formats import open_inputs
 from engine.records.imports import PLACES, Parsed, SourceReport
-from engine.services.import_accounts import account_lines
+from engine.services.import_accounts import account_lines, file_of
 from engine.services.workspace import Workspace
 from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
@@ -61,7 +62,10 @@ def import_paths(arguments: argparse.Namespace) -> int:
         if arguments.format is None:
             return DONE
     if arguments.dry_run:
-        return _dry_run(arguments)
+        try:
+            return _dry_run(arguments)
+        except UnknownFormat as error:
+            raise _with_command(error, arguments) from None
     path = Path(arguments.project)
     is_new = not path.exists()
     stage = None
@@ -80,6 +84,9 @@ def import_paths(arguments: argparse.Namespace) -> int:
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:
             path.unlink(missing_ok=True)
+        unknown = [one for one in stage.refused if isinstance(one, UnknownFormat)] if stage else []
+        if unknown:
+            raise _with_command(unknown[0], arguments) from None
         raise
     if arguments.json:
         print_json(
@@ -99,7 +106,11 @@ def import_paths(arguments: argparse.Namespace) -> int:
         )
     else:
         print_text(stage.summary())
-        print_text("\n".join(account_lines(stage.sources)))
+        again = None if arguments.map else lambda path: _where_command(arguments, path, again=True)
+        print_text("\n".join(account_lines(stage.sources, again)))
+        for one in stage.refused:
+            if isinstance(one, UnknownFormat):
+                print_text(f"{one.message}\n  {_with_command(one, arguments).hint}")
         print_text(check.summary())
     return _exit_code(stage.sources)
 
@@ -125,7 +136,8 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         logs = [_rendered(conversation) for conversation in shown]
         print_json({"sources": [_as_json(source) for source in sources], "conversations": logs})
     else:
-        print_text("\n".join(account_lines(sources)))
+        again = None if arguments.map else lambda path: _where_command(arguments, path)
+        print_text("\n".join(account_lines(sources, again)))
         for conversation in shown:
             log = _rendered(conversation)
             rest = len(log) - CHARACTERS_SHOWN
@@ -133,6 +145,18 @@ def _dry_run(arguments: argparse.Namespace) -> int:
             print_text(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
         print_text("\nNothing was stored.")
     return _exit_code(sources)
+
+
+def _where_command(arguments: argparse.Namespace, path: str, again: bool = False) -> str:
+    """The command that asks where a file has its messages; `again` replaces what was read of it before."""
+    words = ["workbench", "import", arguments.project, path, "--map"]
+    return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
+
+
+def _with_command(error: UnknownFormat, arguments: argparse.Namespace) -> FormatError:
+    """The refusal of a file, with the command that asks where it has its messages."""
+    path = file_of(error.path)
+    return error if path is None else FormatError(error.message, _where_command(arguments, path))
 
 
 def _exit_code(sources: list[SourceReport]) -> int:

@@ -139,6 +139,8 @@ def _trial_lines(trial: Trial) -> list[str]:
     lines = [trial.counts, *(f"  ! {doubt}" for doubt in trial.doubts)]
     if trial.account.total:
         lines.append(shares_line(trial.account))
+    if trial.remark:
+        lines.append(f"  {one_line(trial.remark, _COLUMNS)}")
     for conversation in trial.shown:
         lines += _conversation_lines(conversation)
     return lines

@@ -436,8 +436,11 @@ def role_by_word(value: str, path: str) -> str | None:
         about_user = re.search(r"user|customer|human|inbound|incoming", path, re.I) is not None
         return "user" if about_user == (value == "true") else "assistant"
     for pattern, role in (
-        (r"tool|function|api\b|observation|environment|result|action|event", "tool"),
-        (r"system|developer|instruction", "system"),
+        (
+            r"tool|function|api\b|observation|environment|knowledge.?base|database|result|action|event",
+            "tool",
+        ),
+        (r"system|developer|instruction|guide|narrator", "system"),
         (
             r"user|customer|client|human|visitor|caller|driver|guest|patient|inbound|incoming|end.?user",
             "user",
