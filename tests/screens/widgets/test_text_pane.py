@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import re
 
-import pytest
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
+from textual.screen import Screen
 
 from screens.widgets.text_pane import TextPane
-from tests.screens.driving import settle, text
+from tests.screens.driving import opened, settle, text
+from tests.screens.project import project
 
 WORDS = " ".join(f"w{n}{'x' * (n % 7)}" for n in range(60))
 
 
-class OnlyText(App[None]):
-    """A pane alone on the screen."""
+class OnlyText(Screen[None]):
+    """A pane alone."""
 
     def compose(self) -> ComposeResult:
         """The pane."""
         yield TextPane()
 
 
-@pytest.mark.parametrize("width", [20, 33, 34, 35, 36, 37])
-async def test_every_word_is_whole(width: int) -> None:
+async def test_every_word_is_whole() -> None:
     """Whatever the width, every word stands there with its last letter: the bar beside the text covers none."""
-    app = OnlyText()
-    async with app.run_test(size=(width, 40)) as pilot:
-        app.query_one(TextPane).show(WORDS)
-        await settle(pilot)
-        assert re.findall(r"w\d+x*", text(pilot)) == WORDS.split()
+    async with opened(project(3)) as pilot:
+        screen = OnlyText()
+        await pilot.app.push_screen(screen)
+        screen.query_one(TextPane).show(WORDS)
+        for width in (20, 33, 34, 35, 36, 37):
+            await pilot.resize_terminal(width, 40)
+            await settle(pilot)
+            assert re.findall(r"w\d+x*", text(pilot)) == WORDS.split()
