@@ -110,7 +110,7 @@ COMMANDS = (
     Command("run cluster", "cluster what users wanted", "cluster:run_cluster"),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
     Command("run stability", "measure how stable the clusters are", "stability:run_stability"),
-    Command("run check", "look for languages, personal data and near duplicates, as an import does", "checking:run_check"),
+    Command("run check", "look for languages, personal data and copies, as an import does", "checking:run_check"),
     Command("scores", "list the sets of scores, and choose the one in force", "scores:list_scores"),
     Command("status", "show what a project holds and its runs", "status:status"),
     Command("list", "list conversations, one a line", "listing:list_conversations"),

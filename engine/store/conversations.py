@@ -205,8 +205,8 @@ def _conversation_row(
 class ConversationStore:
     """Reads the conversations of one open project, from any thread.
 
-    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the thread
-    that draws; the other methods may take seconds on a million conversations.
+    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the
+    thread that draws; the other methods may take seconds on a million conversations.
     """
 
     def __init__(self, project: Project) -> None:
