@@ -234,6 +234,12 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         if not any(isinstance(screen, ValidationScreen) for screen in self.screen_stack):
             self.push_screen(ValidationScreen(self._services, self._feed, mode))
 
+    def action_compare(self) -> None:
+        """Asks what to compare, and shows what differs."""
+        from screens.comparison.screen import ComparisonScreen
+
+        self.push_screen(ComparisonScreen(self._services, self._feed, self.current_mode))
+
     def action_jump(self) -> None:
         """Puts a letter on every pane; the letter goes there."""
         from screens.shell.jump import JumpScreen

@@ -11,15 +11,17 @@ from engine.filters import DOTTED, Term
 from engine.store import facets
 from engine.store.verdicts import CURRENT_TAGS
 
+MOST_VALUES = 200
+"""Values of a field of metadata that is offered; what has more is an id or a text."""
 TIMES = {"year": 4, "month": 7, "day": 10}
 """Fields of the time, with the number of characters of a date that they take."""
 
 _STORED = {
-    "source": "SELECT c.id, s.label FROM conversation AS c JOIN source AS s ON s.id = c.source_id"
+    "source": "SELECT c.id, s.label AS value FROM conversation AS c JOIN source AS s ON s.id = c.source_id"
     " ORDER BY 1",
-    "tag": f"SELECT conversation_id, tag FROM ({CURRENT_TAGS}) ORDER BY 1",
+    "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS}) ORDER BY 1",
     **{
-        name: f"SELECT id, substr(created_at, 1, {length}) FROM conversation"
+        name: f"SELECT id, substr(created_at, 1, {length}) AS value FROM conversation"
         f" WHERE length(created_at) >= {length} ORDER BY id"
         for name, length in TIMES.items()
     },
@@ -48,6 +50,21 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
     if not found:
         raise UsageError(f"No conversation has a {field}.", _known(conn, field))
     return found
+
+
+def fields(conn: sqlite3.Connection) -> list[str]:
+    """The fields of which conversations have at least two values, and of metadata and truth at most `MOST_VALUES`."""
+    found = [
+        name
+        for name, sql in _STORED.items()
+        if conn.execute(f"SELECT count(DISTINCT value) > 1 FROM ({sql})").fetchone()[0]
+    ]
+    rows = conn.execute(
+        "SELECT key FROM facet WHERE id IN (SELECT facet_id FROM conversation_facet)"
+        " GROUP BY key HAVING count(*) BETWEEN 2 AND ? ORDER BY key LIKE '%.%', key",
+        (MOST_VALUES,),
+    )
+    return [*found, *(row[0] for row in rows if row[0] != facets.COPIES)]
 
 
 def term_of(field: str, value: str) -> Term:

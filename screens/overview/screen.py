@@ -113,6 +113,13 @@ class OverviewScreen(WorkbenchScreen[None]):
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
         Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
         Binding(
+            "C",
+            "app.compare",
+            "Compare",
+            show=False,
+            tooltip="Compare months, models or two filters",
+        ),
+        Binding(
             "A",
             "accounts",
             "Accounts",

@@ -23,7 +23,7 @@ _DIGITS = {"characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
 
 def comparison_lines(found: Comparison) -> list[str]:
     """Both sides, then every measure with its change, its interval and its p value, significant goals first."""
-    lines = [f"{letter}  {_side(side)}" for letter, side in zip("AB", found.sides, strict=True)]
+    lines = [f"{letter}  {side_text(side)}" for letter, side in zip("AB", found.sides, strict=True)]
     if found.corrected_change is not None:
         change = found.corrected_change
         lines.append(
@@ -71,6 +71,12 @@ def breakdown_lines(found: Breakdown) -> list[str]:
         f"{'by ' + found.field:<28} {'conv.':>8} {'scored':>8}  complete          corrected         change in points"
     ]
     lines += [_part(part) for part in found.parts]
+    return [*lines, *breakdown_notes(found)]
+
+
+def breakdown_notes(found: Breakdown) -> list[str]:
+    """What is not listed, and how the table is to be read."""
+    lines = []
     values, conversations = found.left_out
     if values:
         lines.append(
@@ -81,10 +87,9 @@ def breakdown_lines(found: Breakdown) -> list[str]:
     against = {part.against for part in found.parts if part.change is not None}
     if against:
         what = next(iter(against)) if len(against) == 1 else "the one before"
-        lines += [
-            "",
-            f"Change: against {what}. Intervals 95%; p by Holm's method over all rows; * below .05.",
-        ]
+        lines.append(
+            f"Change: against {what}. Intervals 95%; p by Holm's method over all rows; * below .05."
+        )
     return lines
 
 
@@ -154,7 +159,8 @@ def rate_text(rate: CompletionRate) -> tuple[str, str]:
     return apparent, f"{100 * found.value:.0f}% ({100 * found.low:.0f} to {100 * found.high:.0f})"
 
 
-def _side(side: Side) -> str:
+def side_text(side: Side) -> str:
+    """A side with its numbers of conversations and its completion rate."""
     rate = side.rate
     apparent, corrected = rate_text(rate)
     counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"

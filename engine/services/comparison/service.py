@@ -117,6 +117,11 @@ class ComparisonService:
             left_out=(len(rest), sum(len(members[value]) for value in rest)),
         )
 
+    def fields(self) -> list[str]:
+        """The fields with at least two values, which the project can be compared by."""
+        with self._project.reading() as conn, snapshot(conn):
+            return field_values.fields(conn)
+
     def clusterings(self, first: int, second: int) -> ClusteringComparison:
         """Two clusterings of the project side by side, with their current groups.
 
