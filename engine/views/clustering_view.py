@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from engine.goals.merges.merge_state import Group, Ids, MergeState
 from engine.records.goals import GoalGroup, GroupStates
 from engine.store import clusterings, goal_answers, goal_counts, settings, trees, vectors
 from engine.store.clusterings import Assigned, StoredCluster, StoredClustering
+from engine.store.idset import IdSet
 from engine.store.sql import snapshot
 from engine.views.goal_inputs import read_vectors
 
@@ -218,6 +219,34 @@ def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
 def group_rows(view: ClusteringView, figures: GroupFigures, space: Space | None) -> list[GoalGroup]:
     """The current groups, largest first."""
     return [group_row(view, key, space, rank, figures) for rank, key in enumerate(view.sizes, 1)]
+
+
+def filtered_rows(
+    conn: sqlite3.Connection, view: ClusteringView, among: IdSet, space: Space | None
+) -> list[GoalGroup]:
+    """The current groups with sizes, shares, states and leaves of only the conversations of a set, largest first;
+    groups without any are left out."""
+    groups = np.frombuffer(view.map_of_groups, dtype=">u2")
+    flags = np.frombuffer(among.flags, dtype=np.uint8)
+    chosen = np.zeros_like(groups)
+    count = min(len(groups), len(flags))
+    chosen[:count] = groups[:count] * flags[:count]
+    sizes = dict(enumerate(np.bincount(chosen, minlength=len(view.sizes) + 2).tolist()))
+    whole = sum(sizes.values()) - sizes[0]
+    with snapshot(conn):
+        config = trees.chosen(conn)
+        figures = GroupFigures(
+            goal_counts.states(conn, chosen.tobytes(), sizes),
+            goal_counts.leaves(conn, chosen.tobytes(), config),
+        )
+    rows = [
+        replace(
+            group_row(view, key, space, rank, figures), size=sizes[rank], share=sizes[rank] / whole
+        )
+        for rank, key in enumerate(view.sizes, 1)
+        if sizes[rank]
+    ]
+    return sorted(rows, key=lambda row: (-row.size, row.number))
 
 
 def group_row(

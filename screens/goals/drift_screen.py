@@ -19,7 +19,7 @@ from engine.text import one_line
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.text import label_of
+from screens.widgets.groups.text import goal_value, label_of
 from screens.widgets.row_table import Column, Piece, RowTable
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -34,12 +34,13 @@ class Drift:
 
     Attributes:
         at: Its row in the list, from 0.
+        goal: The value of the filter field `goal` that selects it.
         shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
     """
 
     at: int
-    group_id: str
+    goal: str
     label: str
     shares: tuple[float, ...]
     first: GroupStates
@@ -65,7 +66,7 @@ def drifts(
         states = [row.states if row is not None else GroupStates() for row in rows]
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
         label = label_of(group, 200)
-        lines.append(Drift(0, group.id, label, shares, states[0], states[-1]))
+        lines.append(Drift(0, goal_value(group, groups), label, shares, states[0], states[-1]))
     lines.sort(key=lambda line: -abs(line.change))
     return names, [replace(line, at=at) for at, line in enumerate(lines)]
 
@@ -143,7 +144,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter lists the periods of a group, and leads to the conversations of one."""
         drift, field = self._drifts[message.row_id], "date" if self._by == "month" else "source"
-        goal = Filter().with_choice("goal", drift.group_id)
+        goal = Filter().with_choice("goal", drift.goal)
         choose_figure(
             self,
             drift.label,

@@ -14,14 +14,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
-from engine.records.goals import (
-    ClusteringRow,
-    GoalDecision,
-    GoalGroup,
-    MapPoint,
-    MemberRow,
-    Proposal,
-)
+from engine.errors import WorkbenchError
+from engine.filters import Filter, ListQuery, Term
+from engine.records.goals import ClusteringRow, GoalDecision, GoalGroup, MapPoint, Proposal
 from engine.services.exports import ExportKind
 from engine.services.run_requests import ClusteringRequest
 from engine.services.services import Services
@@ -37,12 +32,20 @@ from screens.goals.run_form import TEXTS, GoalRunForm
 from screens.shell.clipboard import copy
 from screens.shell.decision_screen import DecisionScreen
 from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.filter_editing import edit_filter
 from screens.shell.group_dialogs import GroupPicker, ask_label, split_group
 from screens.shell.save_dialogs import ask_export
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filter_line import FilterLine
 from screens.widgets.find_line import FindLine
 from screens.widgets.groups.decisions import decision_text
-from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, has_words, label_of
+from screens.widgets.groups.text import (
+    UNSTABLE,
+    UNSTABLE_SIGN,
+    goal_value,
+    has_words,
+    label_of,
+)
 from screens.widgets.row_table import RowTable
 from screens.widgets.times import date_and_minute
 
@@ -64,6 +67,9 @@ class GoalsScreen(DecisionScreen):
         Binding("r", "run_clustering", "Cluster", tooltip="Cluster; says first how long it takes"),
         Binding(
             "slash", "find", "Find", key_display="/", tooltip="List only groups with these words"
+        ),
+        Binding(
+            "f", "edit_filter", "Filter", tooltip="Count only conversations that match a filter"
         ),
         Binding("s", "sort", "Sort", tooltip="Sort by a column"),
         Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
@@ -88,7 +94,9 @@ class GoalsScreen(DecisionScreen):
         Binding("c", "clustering", "Set", tooltip="Choose another clustering", show=False),
         Binding("X", "export", "Export", tooltip="Export groups, members or decisions", show=False),
         Binding("y", "copy_list", "Copy", tooltip="Copy the list as text", show=False),
-        Binding("escape", "leave", "Back", tooltip="Leave the search or the map", show=False),
+        Binding(
+            "escape", "leave", "Back", tooltip="Leave the search, the map or the filter", show=False
+        ),
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
@@ -98,6 +106,7 @@ class GoalsScreen(DecisionScreen):
         self.clustering: ClusteringRow | None = None
         self.groups: Sequence[GoalGroup] = ()
         self.sort = ("size", True)
+        self.filter = Filter()
         self._words: list[str] = []
         self._keys: dict[
             str, int
@@ -113,6 +122,7 @@ class GoalsScreen(DecisionScreen):
     def compose_body(self) -> ComposeResult:
         """The summary, the list, detail and map, the search line; or how to make a first clustering."""
         yield Static(id="summary")
+        yield FilterLine(id="filter")
         with Horizontal(id="main"):
             yield self.table
             with Vertical(id="side"):
@@ -125,15 +135,22 @@ class GoalsScreen(DecisionScreen):
 
     def refresh_data(self) -> None:
         """Reads the groups again, then the map."""
-        goals = self.goals
+        goals, wanted = self.goals, self.filter
 
         def read() -> tuple[ClusteringRow | None, list[GoalGroup]]:
             shown = goals.shown()
-            return shown, [] if shown is None else goals.groups()
+            return shown, [] if shown is None else goals.groups(wanted)
 
-        self.in_background(read, lambda found: self._show(*found), group="goals")
+        def failed(error: WorkbenchError) -> None:
+            if wanted:
+                self.query_one(FilterLine).complain(error)
+            else:
+                self.show_error(error)
+
+        self.in_background(read, lambda found: self._show(*found), group="goals", failed=failed)
 
     def _show(self, shown: ClusteringRow | None, groups: list[GoalGroup]) -> None:
+        self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
         for group in groups:
             self._keys.setdefault(group.id, len(self._keys))
@@ -157,7 +174,7 @@ class GoalsScreen(DecisionScreen):
         if self._words:
             self.query_one(FindLine).say(f"{len(found):,} of {len(self.groups):,}")
         if self.clustering is not None:
-            summary = summary_content(self.clustering, self.groups)
+            summary = summary_content(self.clustering, self.groups, filtered=bool(self.filter))
             self.query_one("#summary", Static).update(summary)
         self._read_detail()
 
@@ -212,24 +229,34 @@ class GoalsScreen(DecisionScreen):
     # Views
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter opens the members."""
-        if self.group is not None:
+        """Enter opens the members, under a filter those that match."""
+        if self.group is None:
+            return
+        if self.filter:
+            self.open_conversations(self._of(self.group))
+        else:
             self._open(self.group.id)
+
+    def _of(self, group: GoalGroup) -> Filter:
+        """The conversations of a group that the filter matches."""
+        value = goal_value(group, self.groups)
+        return Filter((*self.filter.terms, Term("goal", ":", (value,))))
 
     def _open(self, group_id: str | None) -> None:
         self.app.push_screen(GoalMembersScreen(self.services, self.feed, group_id, self.MODE))
 
     def action_judge(self) -> None:
         """Goes to triage of the members of the group under the cursor."""
-        group, goals = self.group, self.goals
+        group, conversations = self.group, self.services.conversations
         if group is None:
             return
+        name = f"goal “{label_of(group, 40)}” {self.filter}".rstrip()
+        wanted = ListQuery(self._of(group))
 
-        def go(members: list[MemberRow]) -> None:
-            ids = [member.conversation_id for member in members]
-            self.triage_only(f"goal “{label_of(group, 40)}”", ids)
+        def go(ids: array[int]) -> None:
+            self.triage_only(name, ids)
 
-        self.in_background(lambda: goals.members(group.id), go, group="judge")
+        self.in_background(lambda: conversations.ids(wanted), go, group="judge")
 
     def action_outliers(self) -> None:
         """Opens the conversations that are in no group."""
@@ -303,6 +330,33 @@ class GoalsScreen(DecisionScreen):
             line.close()
         elif self.has_class("-map"):
             self.action_map()
+        elif self.filter:
+            self.query_one(FilterLine).put(Filter())
+            self._ask(Filter())
+
+    # Filter
+
+    def action_edit_filter(self) -> None:
+        """Goes into the filter line."""
+        edit_filter(self)
+
+    def filter_by(self, wanted: Filter) -> None:
+        """Counts only conversations that match a filter."""
+        self.query_one(FilterLine).put(wanted)
+        self._ask(wanted)
+
+    def _ask(self, wanted: Filter) -> None:
+        if wanted != self.filter:
+            self.filter = wanted
+            self.refresh_data()
+
+    def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
+        """Counts only conversations that match the filter that was typed."""
+        self._ask(message.filter)
+
+    def on_filter_line_exited(self) -> None:
+        """Puts the focus back on the list."""
+        self.table.focus()
 
     # Decisions
 
@@ -411,12 +465,18 @@ def clustering_line(row: ClusteringRow) -> str:
     )
 
 
-def summary_content(shown: ClusteringRow, groups: Sequence[GoalGroup]) -> Content:
-    """The number of groups, the conversations in none, how many groups are unstable, the settings."""
+def summary_content(
+    shown: ClusteringRow, groups: Sequence[GoalGroup], *, filtered: bool = False
+) -> Content:
+    """The number of groups, the conversations in none, how many groups are unstable, the settings; where a filter
+    leaves conversations out, how many are in the groups."""
+    count = sum(group.size for group in groups) if filtered else shown.conversations
     parts: list[Content | tuple[str, str] | str] = [
         (number_format.counted(len(groups), "goal"), "bold"),
-        f" of {number_format.counted(shown.conversations, 'conversation')}",
+        f" of {number_format.counted(count, 'conversation')}",
     ]
+    if filtered:
+        return Content.assemble(*parts, (" that match and are in a goal", "$tone-muted"))
     outside = [
         text
         for number, text in (

@@ -259,16 +259,8 @@ class FilterLine(Vertical):
         self._read_values(text, cursor)
         offered = self.query_one(OptionList)
         offered.clear_options()
-        offered.add_options(
-            Option(
-                Content.assemble(
-                    (f"{one_line(found.text, 40):<18}", "bold"),
-                    (f" {found.count:>9,} " if found.count is not None else "", "$tone-accent"),
-                    (f" {found.help}", "$tone-muted"),
-                )
-            )
-            for found in self._found
-        )
+        counted = any(found.count is not None for found in self._found)
+        offered.add_options(Option(_offer_content(found, counted=counted)) for found in self._found)
         offered.highlighted = None
         self._moved = False
         self._show_offers()
@@ -358,3 +350,13 @@ class FilterLine(Vertical):
             place = 1 + cell_len(PROMPT) + before - round(self._input.scroll_offset.x)
             caret.styles.padding = (0, 0, 0, max(0, place))
         self._show_under()
+
+
+def _offer_content(found: Completion, *, counted: bool) -> Content:
+    """A completion with its count, where there are counts, and what it is."""
+    count = "" if found.count is None else f"{found.count:,}"
+    return Content.assemble(
+        (f"{one_line(found.text, 40):<18}", "bold"),
+        (f" {count:>9} " if counted else "", "$tone-accent"),
+        (f" {found.help}", "$tone-muted"),
+    )

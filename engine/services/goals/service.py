@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.completeness.calibration import agreement, wilson
 from engine.errors import UsageError
-from engine.filters import ListQuery
+from engine.filters import Filter, ListQuery
 from engine.goals.embedders.embedder import embedder_for
 from engine.goals.merges.merge_state import MergeState
 from engine.jobs.contract import Stage
@@ -40,12 +40,14 @@ from engine.services.goals.run_stages import GoalStages
 from engine.services.run_requests import ClusteringRequest
 from engine.store import clusterings, conversations, goal_answers, goal_decisions, runs
 from engine.store.project import Project
+from engine.store.query import matching
 from engine.store.sql import snapshot
 from engine.views import group_members
 from engine.views.clustering_view import (
     ClusteringView,
     GroupFigures,
     Space,
+    filtered_rows,
     group_figures_version,
     group_row,
     group_rows,
@@ -61,6 +63,8 @@ PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters."""
 CALLS = 4
 """Model calls that a pair is expected to take before any was asked about."""
+
+EVERYTHING = Filter()
 
 LEAST_SCORED = 3
 """The share of complete conversations of a goal with fewer scored ones says nothing."""
@@ -144,12 +148,22 @@ class GoalService:
         self._project.write(lambda conn: clusterings.show(conn, clustering_id))
         self._changed()
 
-    def groups(self) -> list[GoalGroup]:
-        """The current groups, largest first; none before a clustering was made."""
+    def groups(self, wanted: Filter = EVERYTHING) -> list[GoalGroup]:
+        """The current groups, largest first; none before a clustering was made.
+
+        Args:
+            wanted: Counts only conversations that match, and leaves out groups without any.
+
+        Raises:
+            WorkbenchError: The filter cannot be answered.
+        """
         if self.shown() is None:
             return []
         view = self.view()
         space = self._cache.space(view.stored) if view.needs_space() else None
+        if wanted:
+            with self._project.reading() as conn, snapshot(conn):
+                return filtered_rows(conn, view, matching(conn, wanted), space)
         return group_rows(view, self._group_figures(view), space)
 
     def group(self, group_id: str) -> GoalGroup | None:

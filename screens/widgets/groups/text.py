@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from textual.content import Content
 
 from engine import number_format
+from engine.filters import ANY, NONE, NOVEL
 from engine.records.goals import GoalGroup, GroupStates
 from engine.records.scores import State
 from engine.text import one_line
@@ -24,6 +25,14 @@ UNSTABLE_SIGN = "▲"
 def label_of(group: GoalGroup, limit: int = 80) -> str:
     """The label of a group in at most `limit` safe characters; its id where it has no label."""
     return one_line(group.label, limit) or f"(no label, {one_line(group.id, 20)})"
+
+
+def goal_value(group: GoalGroup, groups: Iterable[GoalGroup]) -> str:
+    """The value of the filter field `goal` for a group: its label, or its id where others have the same label or it has
+    none."""
+    label = group.label.lower()
+    same = sum(other.label.lower() == label for other in groups)
+    return group.label if same == 1 and label not in ("", ANY, NONE, NOVEL) else group.id
 
 
 def has_words(group: GoalGroup, words: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from engine.errors import WorkbenchError
+from engine.filters import ListQuery, parse_filter
 from engine.records.runs import Estimate
 from engine.services.goals.service import GoalService
 from engine.services.run_requests import ClusteringRequest
@@ -20,6 +21,7 @@ from screens.goals.run_form import GoalRunForm, estimate_content
 from screens.goals.screen import GoalsScreen
 from screens.reader.screen import ReaderScreen
 from screens.triage.screen import TriageScreen
+from screens.widgets.filter_line import FilterInput
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.goals.goal_project import (
     LABELS,
@@ -286,6 +288,36 @@ class TestViews:
             assert list(behind.table.ids) == in_month
             await press(pilot, "escape")
             assert pilot.app.screen is drift
+
+    async def test_a_filter_counts_only_what_matches(self) -> None:
+        """Under a filter the goals have the sizes, shares and states of what matches; enter opens just these, escape
+        takes the filter away."""
+        support = clustered()
+        wanted = parse_filter("date:2026-10 -state:complete")
+        ids = set(support.conversations.ids(ListQuery(wanted)))
+        whole = sum(len(ids.intersection(own)) for own in MEMBERS.values())
+        groups = support.goals.groups(wanted)
+        sizes = {label: len(ids.intersection(own)) for label, own in MEMBERS.items()}
+        assert {group.label: group.size for group in groups} == {
+            k: v for k, v in sizes.items() if v
+        }
+        with_text = whole + len(ids.intersection(OUTLIERS))
+        assert [group.share for group in groups] == [group.size / with_text for group in groups]
+        assert not any(group.states.complete for group in groups)
+        async with opened(support, mode="5") as pilot:
+            goals = pilot.app.screen
+            await press(pilot, "f")
+            goals.query_one(FilterInput).value = str(wanted)
+            await press(pilot, "enter")
+            await until(pilot, lambda: f"of {whole} conversations that match" in text(pilot))
+            await press(pilot, "home", "enter")
+            behind = pilot.app.screen
+            assert isinstance(behind, ConversationsBehindScreen)
+            largest = ids.intersection(MEMBERS[groups[0].label])
+            await until(pilot, lambda: set(behind.table.ids) == largest)
+            await press(pilot, "escape", "escape")
+            assert pilot.app.screen is goals
+            await until(pilot, lambda: "7 goals of 32 conversations" in text(pilot))
 
     async def test_members_are_judged_in_triage(self) -> None:
         """J in the list of goals leads to triage of the members of the goal, which shows the goal; escape back."""
