@@ -15,12 +15,14 @@ from engine.filters import Filter, ListQuery, parse_filter
 from engine.records.imports import Parsed
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
+from engine.services.workspace import Workspace
 from engine.store import facets, scores, trees
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
+from tests.engine.store.released.dump import load
 from tests.engine.store.support import fill, give_scores
 from tests.screens.goals.goal_project import clustered, group_id
 
@@ -297,3 +299,15 @@ def _pair_of(project: Project, conversation_id: int) -> tuple[str, str]:
             (conversation_id,),
         ).fetchone()
     return row[0], row[1]
+
+
+def test_goals_that_an_earlier_version_stored(tmp_path: Path) -> None:
+    """The goals of an older file are found as soon as it is opened, also when it is only read."""
+    path = tmp_path / "old.wb"
+    load(Path(__file__).parent / "released" / "schema_10.sql", path)
+    with Workspace(path, read_only=True) as workspace:
+        conversations = workspace.services().conversations
+        goals = workspace.services().goals
+        (group, *_) = goals.groups()
+        found = list(conversations.ids(ListQuery(parse_filter(f'goal:"{group.label}"'))))
+        assert found == sorted(row.conversation_id for row in goals.members(group.id)) != []
