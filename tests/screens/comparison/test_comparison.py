@@ -1,0 +1,58 @@
+"""The comparison screen on a project file: two filters, a field, and the conversations behind a line."""
+
+from __future__ import annotations
+
+from screens.comparison.screen import ComparisonScreen
+from screens.conversations.behind_screen import ConversationsBehindScreen
+from tests.screens.driving import opened, press, text
+from tests.screens.project import project
+
+
+async def test_two_filters() -> None:
+    """Two filters are asked for; each difference has both values; enter lists the conversations of the side to read."""
+    async with opened(project(), mode="1") as pilot:
+        await press(pilot, "C", "enter")
+        await pilot.press(*"draw<.5")
+        await press(pilot, "enter", "enter")
+        seen = text(pilot)
+        assert "A  draw<.5:" in seen
+        assert "B  the others:" in seen
+        assert "completion" in seen
+        assert "by Holm's method" in seen
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, ConversationsBehindScreen)
+        assert "draw<.5" in text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, ComparisonScreen)
+
+
+async def test_a_filter_that_is_wrong() -> None:
+    """A filter that cannot be read, or that matches nothing, is an error; what was shown before stays."""
+    async with opened(project(), mode="1") as pilot:
+        await press(pilot, "C", "enter")
+        await pilot.press(*"turns>")
+        await press(pilot, "enter")
+        assert "needs a value" in text(pilot)
+        await press(pilot, "escape", "c", "enter")
+        await pilot.press(*"turns>900")
+        await press(pilot, "enter", "enter")
+        assert "There is no conversation of “turns>900”" in text(pilot)
+        await press(pilot, "escape")
+        assert "Nothing is compared yet" in text(pilot)
+
+
+async def test_a_field() -> None:
+    """The fields of the project are listed; each value stands with its rate, and enter lists its conversations."""
+    found = project()
+    found.triage.tag([1, 2], "slow")
+    found.triage.tag([3], "rude")
+    async with opened(found, mode="1") as pilot:
+        await press(pilot, "C")
+        assert "by tag" in text(pilot)
+        await press(pilot, "down", "enter")
+        seen = text(pilot)
+        assert seen.index("slow") < seen.index("rude")
+        assert "33 conversations without a tag" in seen
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, ConversationsBehindScreen)
+        assert "tag:slow" in text(pilot)
