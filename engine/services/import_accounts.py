@@ -74,6 +74,11 @@ def stored_accounts(reports: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def badly_read(reports: Sequence[str]) -> int:
+    """The number of sources that were badly read."""
+    return sum(from_text(report).badly_read for report in reports)
+
+
 def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
     """The files of sources that were read to their end and are still there, and whether each was badly read; those
     first."""

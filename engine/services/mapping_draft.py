@@ -347,7 +347,7 @@ class MappingDraft:
         lines = self._table
         used = [
             _joined(self._where, lines[key])
-            for key in ("text", "asked", "answered", "reasoning", "calls", "role")
+            for key in ("text", "asked", "answered", "reasoning", "calls", "role", "time", "order")
             if lines.get(key) and not lines[key].startswith("=")
         ]
         if "transcript" in self._fixed:

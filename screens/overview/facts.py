@@ -14,6 +14,7 @@ from engine.records.conversations import Counts
 from engine.records.goals import ClusteringRow, GoalGroup, LowestGoal
 from engine.records.scores import DecisionRule, Histogram, ScoreSet
 from engine.records.triage import Verdict
+from engine.services.import_accounts import badly_read
 from engine.services.scoring.sets import in_force, name_of, reliability
 from engine.services.services import Services
 from engine.services.training.process import missing_libraries
@@ -31,7 +32,8 @@ MOST_PARTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The figures of a whole project; `model` and `itself` are the agreements of `CalibrationReport`."""
+    """The figures of a whole project; `model` and `itself` are the agreements of `CalibrationReport`, `badly_read` is a
+    number of sources."""
 
     counts: Counts
     tally: dict[Verdict, int]
@@ -43,6 +45,7 @@ class Overview:
     rule: DecisionRule
     sets: list[ScoreSet]
     shared: SharedText = NOTHING_SHARED
+    badly_read: int = 0
 
 
 def load_overview(services: Services) -> Overview:
@@ -60,6 +63,7 @@ def load_overview(services: Services) -> Overview:
         rule=conversations.rule(),
         sets=services.score_sets.all(),
         shared=conversations.shared_text(),
+        badly_read=badly_read(conversations.reports()),
     )
 
 
@@ -278,7 +282,7 @@ def _goals_line(found: GoalsOverview) -> Content:
 
 def project_content(found: Overview, *, narrow_card: bool) -> Content:
     """How much there is, where it comes from, and what was kept out; two lines, four in a narrow card;
-    and one more where conversations share text."""
+    and one more where a source was badly read, or conversations share text."""
     counts = found.counts
     sources = number_format.counted(counts.sources or len(found.sources), "source")
     if len(found.sources) == 1:
@@ -307,6 +311,10 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
         parts += [" · " if index else "", piece]
     if counts.quarantined:
         parts += [("  Q", "bold $tone-accent"), (" says why", "$tone-muted")]
+    if found.badly_read:
+        some = number_format.counted(found.badly_read, "source")
+        parts += [(f"\n{some} not well read", "$tone-incomplete"), ("  A", "bold $tone-accent")]
+        parts.append((" says what is missing, and mends it", "$tone-muted"))
     if found.shared:
         parts += ["\n", *_shared_pieces(found.shared)]
     return Content.assemble(*parts)

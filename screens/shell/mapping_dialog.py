@@ -28,6 +28,9 @@ _LEAST_FINDS = 12
 _FRAME = 15
 """Columns of the dialog's frame and paddings."""
 
+_CHOICE = 64
+"""Columns of a choice and its example, in the dialog that asks for it."""
+
 _ROLE_COLUMNS = 9
 
 
@@ -97,6 +100,7 @@ class MappingDialog(Dialog[str | None]):
         choices.highlighted = min(at, len(lines) - 1)
         choices.focus()
         self.query_one("#read", Static).update(trial_content(trial))
+        self.query_one("#trial").scroll_home(animate=False)
 
     def on_option_list_option_highlighted(self, event: Choices.OptionHighlighted) -> None:
         """The line under the cursor is shown in full, since lists cut what is long."""
@@ -116,7 +120,10 @@ class MappingDialog(Dialog[str | None]):
         found = draft.choices(line.key)
         widest = min(_VALUE + 10, max((cell_len(choice.words) for choice in found), default=0))
         choices = [
-            (choice.value, f"{choice.words:<{widest}}  {one_line(choice.example, 40)}")
+            (
+                choice.value,
+                f"{choice.words:<{widest}}  {one_line(choice.example, _CHOICE - widest)}",
+            )
             for choice in found
         ]
         self.app.push_screen(

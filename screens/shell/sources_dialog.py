@@ -22,7 +22,7 @@ class SourcesDialog(ReadingDialog):
     """Shows what was read from each source, and asks where one has its messages."""
 
     WHAT = "the account"
-    OWN_HINTS = (("m", "says where messages are"),)
+    OWN_HINTS = (("m", "maps a file"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close"),
         Binding("q,A", "dismiss(None)", "Close at once"),

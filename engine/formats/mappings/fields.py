@@ -26,6 +26,7 @@ _MOST_TIMES_LONG = 40
 _PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
 _WORDS = re.compile(r"\s|[\u2e80-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
+_DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}[T ,]+\d\d?:\d\d")
 _CLOCK = re.compile(r"\d.*\d:\d\d")
 _TEXT_NAMES = re.compile(
     r"(?:^|[._])(?:text|content|body|message|msg|value|utterance|words|say|said|line|parts)(?:\[\])?$",
@@ -44,6 +45,10 @@ _GROUP_NAMES = re.compile(
 _ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
+_LIKE_ID = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.:/-]{3,64}\Z")
+_FEWEST_UNNAMED = 3
+"""Records from which on values that differ tell an id without its name."""
+
 _OTHER_IDS = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
     r"|account|org|project",
@@ -159,7 +164,7 @@ def text_weight(field: Field) -> float:
     values = field.values
     if not field.characters or all(map(_NUMBER.match, values)):
         return 0.0
-    if set(_words_of(field.path)) & _TIME_WORDS and is_time(field):
+    if _is_dated(field) or (set(_words_of(field.path)) & _TIME_WORDS and is_time(field)):
         return 0.0
     different = len(set(values)) / len(values)
     if "[]." in field.path:  # of objects in lists, which are rather the messages themselves
@@ -236,6 +241,17 @@ def is_time(field: Field) -> bool:
     return True
 
 
+def _is_dated(field: Field) -> bool:
+    """Whether all values are a date with a time of day and no more."""
+    return all(len(one) <= _MOST_TIMES_LONG and _DATED.match(one) for one in field.values)
+
+
+def _is_named_as_time(path: str) -> bool:
+    """Whether the last key of a path, or the one before, is called a time."""
+    outer, _, _ = path.rpartition(".")
+    return not {*_words_of(path), *_words_of(outer)}.isdisjoint(_TIME_WORDS)
+
+
 def time_field(fields: Sequence[Field]) -> Field | None:
     """The field that most likely is the time of a message; None if none looks like times."""
     likely = [
@@ -243,15 +259,13 @@ def time_field(fields: Sequence[Field]) -> Field | None:
         for field in fields
         if "[]" not in field.path
         and field.present >= _LEAST_PRESENT
-        and not {*_words_of(field.path), *_words_of(field.path.rpartition(".")[0])}.isdisjoint(
-            _TIME_WORDS
-        )
-        and is_time(field)
+        and (_is_dated(field) or (_is_named_as_time(field.path) and is_time(field)))
     ]
 
-    def order(field: Field) -> tuple[bool, int, int]:
+    def order(field: Field) -> tuple[bool, bool, int, int]:
         words = _words_of(field.path)
-        return bool(_LATER_WORDS & set(words)), field.path.count("."), len(words)
+        later = bool(_LATER_WORDS & set(words))
+        return later, not _is_named_as_time(field.path), field.path.count("."), len(words)
 
     return min(likely, key=order, default=None)
 
@@ -292,19 +306,30 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
 
 
 def id_field(records: Sequence[Any]) -> str | None:
-    """Path of a field whose values differ in all records and whose name is that of an id; None if there is none."""
+    """Path of a field whose values differ in all records and whose name is that of an id, or else whose values look
+    like ids; None if there is none."""
 
     def order(field: Field) -> tuple[bool, int, int]:
         return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
 
-    for field in sorted(fields_of(records), key=order):
-        if field.present < 1 or not _ID_NAMES.search(field.path) or "[]" in field.path:
-            continue
-        if _OTHER_IDS.search(field.path) or field.path.startswith("["):
-            continue
-        if len(set(field.values)) == len(records):
-            return field.path
-    return None
+    likely = [
+        field
+        for field in sorted(fields_of(records), key=order)
+        if field.present == 1 == len(set(field.values)) / len(records)
+        and "[" not in field.path
+        and not _OTHER_IDS.search(field.path)
+    ]
+    named = next((field.path for field in likely if _ID_NAMES.search(field.path)), None)
+    if named is not None or len(records) < _FEWEST_UNNAMED:
+        return named
+    return next(
+        (
+            field.path
+            for field in likely
+            if "." not in field.path and all(map(_LIKE_ID.match, field.values))
+        ),
+        None,
+    )
 
 
 def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
@@ -437,7 +462,7 @@ def role_by_word(value: str, path: str) -> str | None:
         return "user" if about_user == (value == "true") else "assistant"
     for pattern, role in (
         (
-            r"tool|function|api\b|observation|environment|knowledge.?base|database|result|action|event",
+            r"tool|function|api\b|observation|environment|knowledge.?base|database|sandbox|terminal|shell|crm|result|action|event",
             "tool",
         ),
         (r"system|developer|instruction|guide|narrator", "system"),

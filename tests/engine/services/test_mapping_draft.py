@@ -19,6 +19,12 @@ TALK = [
 ]  # fmt: skip
 SAID = [("user", "Where is the next garage?"), ("assistant", "On Ross Road, two miles away.")]
 
+PAIRS = [["caller", SAID[0][1]], ["desk", SAID[1][1]]]
+ROUND = {"user said": SAID[0][1], "system response": SAID[1][1]}
+WRITTEN = f"Caller: {SAID[0][1]}\n\nAgent: {SAID[1][1]}"
+PARTS = [{"by": who, "content": [{"type": "text", "text": text}]} for who, text in SAID]
+REPLY = {**TALK[1], "replies": []}
+
 SHAPES: dict[str, list[Any]] = {
     "a list of messages in a record": [{"nr": n, "phone": {"turns": TALK}} for n in range(3)],
     "conversations in one object": [{"exported": "x", "talks": [{"nr": n, "turns": TALK} for n in range(3)]}],
@@ -27,6 +33,11 @@ SHAPES: dict[str, list[Any]] = {
     "a question and an answer": [{"nr": n, "question": SAID[0][1], "answer": SAID[1][1]} for n in range(3)],
     "texts that take turns": [{"nr": n, "lines": [text for _, text in SAID]} for n in range(3)],
     "JSON in a text": [{"nr": n, "turns": json.dumps(TALK)} for n in range(3)],
+    "lists of a speaker and a text": [{"nr": n, "said": PAIRS} for n in range(3)],
+    "questions with answers in a list": [{"nr": n, "rounds": [ROUND]} for n in range(3)],
+    "turns in a text": [{"nr": n, "log": WRITTEN} for n in range(3)],
+    "replies within messages": [{"nr": n, "root": {**TALK[0], "replies": [REPLY]}} for n in range(3)],
+    "content in parts": [{"nr": n, "turns": PARTS} for n in range(3)],
 }  # fmt: skip
 
 
@@ -112,3 +123,118 @@ def test_refusal(tmp_path: Path) -> None:
     good.write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
     assert "`colour`" in str(refusal_of(str(odd)))
     assert refusal_of(str(good)) is None
+
+
+def test_calls_with_names_of_their_own() -> None:
+    """Tool calls are found by a name and arguments under any key, and their answers by the id of the call."""
+    call = {"tool": "find_garage", "params": {"near": "Ross Road"}, "id": "c1"}
+    turns = [
+        {"who": "caller", "words": "Where is the next garage?"},
+        {"who": "desk", "words": "I look it up.", "todo": [call]},
+        {"who": "lookup_tool", "words": "two miles away", "call_id": "c1"},
+        {"who": "desk", "words": "On Ross Road, two miles away."},
+    ]
+    draft = draft_of([{"nr": n, "turns": turns} for n in range(3)])
+    lines = {line.key: line for line in draft.lines()}
+    assert (lines["calls"].value, lines["calls"].finds) == (
+        "todo[]",
+        "3 calls, such as of find_garage",
+    )
+    said = draft.try_out().shown[0].messages
+    assert [message.role for message in said] == ["user", "assistant", "tool", "assistant"]
+    assert [(one.name, json.loads(one.arguments)) for one in said[1].tool_calls] == [
+        ("find_garage", {"near": "Ross Road"})
+    ]
+    assert said[2].tool_call_id == said[1].tool_calls[0].call_id == "c1"
+    assert draft.toml("mine").count("[[messages]]") == 1
+
+
+def test_messages_that_name_their_parent() -> None:
+    """Of messages that name the one before them, one branch is a conversation: that of the last answer."""
+
+    def message(name: str, parent: str | None, who: str, words: str) -> dict[str, Any]:
+        return {"id": name, "parentId": parent, "who": who, "words": words}
+
+    record = {"nr": 1, "turns": [
+        message("a", None, "caller", "Where is the next garage?"),
+        message("b", "a", "desk", "I do not know that."),
+        message("c", "a", "desk", "On Ross Road, two miles away."),
+        message("d", "c", "caller", "Thank you very much."),
+    ]}  # fmt: skip
+    draft = draft_of([record])
+    assert {line.key: line.value for line in draft.lines()}["parent"] == "parentId"
+    assert [one.content for one in draft.try_out().shown[0].messages] == [
+        "Where is the next garage?",
+        "On Ross Road, two miles away.",
+        "Thank you very much.",
+    ]
+
+
+def test_speakers_with_names() -> None:
+    """Where speakers have a name in each conversation, the first is the user, and all others answer."""
+    talks = [[(f"Ann {n}", SAID[0][1]), (f"Bo {n}", SAID[1][1])] * 2 for n in range(14)]
+    records = [{"turns": [{"sender": who, "msg": text} for who, text in talk]} for talk in talks]
+    draft = draft_of(records)
+    lines = {line.key: line for line in draft.lines()}
+    assert (lines["role first"].value, lines["role *"].value) == ("user", "assistant")
+    trial = draft.try_out()
+    assert (trial.conversations, trial.roles) == (14, {"user": 28, "assistant": 28})
+
+
+def test_rows_are_ordered_by_their_number() -> None:
+    """Rows without a time are put in the order of a number of the turn."""
+    rows = [{"call_ref": n, "turn": turn, "party": who, "words": text}
+            for n in range(3) for turn, (who, text) in ((2, SAID[1]), (1, SAID[0]))]  # fmt: skip
+    draft = draft_of(rows)
+    assert {line.key: line.value for line in draft.lines()}["order"] == "turn"
+    assert [(one.role, one.content) for one in draft.try_out().shown[0].messages] == SAID
+
+
+def test_the_system_that_answers_is_the_assistant() -> None:
+    """In dialogues of USER and SYSTEM the system is who answers."""
+    turns = [
+        {"speaker": who, "utterance": text}
+        for who, text in (("USER", "Any garage?"), ("SYSTEM", "One, yes."))
+    ]
+    draft = draft_of([{"nr": n, "turns": turns} for n in range(3)])
+    assert {line.key: line.value for line in draft.lines()}["role SYSTEM"] == "assistant"
+
+
+def test_undo() -> None:
+    """Each change is taken back on its own, and nothing is left to take back then."""
+    draft = draft_of(SHAPES["a list of messages in a record"])
+    before = draft.lines()
+    draft.change("role desk", "left out")
+    draft.change("messages", "phone.turns[]")
+    draft.change("text", "date")
+    assert draft.changes == 3
+    assert [draft.undo() for _ in range(4)] == [True, True, True, False]
+    assert draft.lines() == before
+
+
+def test_text_that_is_in_no_message_is_named() -> None:
+    """A field with written text that no line names is told with its path."""
+    records = [
+        {**record, "summary": "The caller was told where a garage is."}
+        for record in SHAPES["a list of messages in a record"]
+    ]
+    assert draft_of(records).try_out().remark == "In no message: summary"
+
+
+def test_a_mapping_by_name_takes_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file that has a built-in format, the mapping saved for one import is used where it is named and nowhere
+    else."""
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+    log = tmp_path / "chats.jsonl"
+    log.write_text(
+        '{"messages": [{"role": "user", "content": "hi there"}, {"role": "assistant", "content": "oh hello"}]}\n'
+    )
+    draft = MappingDraft.of_file(str(log))
+    assert draft.known_as == "openai"
+    draft.save("mine", by_name=True)
+    assert [one.detection.format for one in open_inputs([log])] == ["openai"]
+    assert [one.detection.format for one in open_inputs([log], format="mine")] == ["mine"]
+    draft.save("always")
+    assert [one.detection.format for one in open_inputs([log])] == ["always"]
