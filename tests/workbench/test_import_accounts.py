@@ -80,6 +80,36 @@ def test_a_refused_import_leaves_no_project(tmp_path: Path) -> None:
     assert project.exists()
 
 
+@pytest.mark.parametrize(
+    "words", [["import", "p.wb"], ["import", "p.wb", "--dry-run"], ["open", "-o", "p.wb"]]
+)
+def test_a_refusal_names_the_command_that_maps(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A file in no known format is refused with the whole command that asks where its messages are."""
+    monkeypatch.chdir(tmp_path)
+    Path("my log.json").write_text('{"weather": "fine"}', encoding="utf-8")
+    assert main([*words, "my log.json"]) != DONE
+    assert "workbench import p.wb 'my log.json' --map\n" in capsys.readouterr().err
+    assert not Path("p.wb").exists()
+
+
+def test_lost_text_names_the_command_that_maps(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An import that lost text names the whole command that asks where the messages are; one that did not, none."""
+    main(["import", str(tmp_path / "p.wb"), str(logs)])
+    assert (
+        f"workbench import {tmp_path / 'p.wb'} {logs} --map --replace\n" in capsys.readouterr().out
+    )
+    logs.write_text(json.dumps(WHOLE), encoding="utf-8")
+    main(["import", str(tmp_path / "p.wb"), str(logs)])
+    assert "--map" not in capsys.readouterr().out
+
+
 def test_reasons_of_the_quarantine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What could not be read is counted by its reason, in a dry run as well."""
     mixed = tmp_path / "mixed.jsonl"

@@ -12,16 +12,18 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Cancelled, WorkbenchError
+from engine.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.filters import ListQuery
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft
 from engine.number_format import counted, duration, probability
 from engine.records.conversations import ConversationRow
 from engine.records.scores import LEAST_FOR_PROBE, ScoreRow, State
+from engine.services.import_accounts import account_lines
 from engine.services.run_requests import ClusteringRequest, ScoringRequest
 from engine.services.scoring.estimate import ScoringRun
 from engine.services.workspace import Workspace
@@ -33,6 +35,7 @@ from engine.stages.tuning import TuningStage
 from engine.store import conversations, scores
 from engine.text import one_line
 from workbench.commands.cluster import clustering_json
+from workbench.commands.mapping import map_command, with_command
 from workbench.commands.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.commands.scores import set_lines, sets_json
 from workbench.commands.status import counts_json, headline
@@ -120,20 +123,26 @@ def first_look(
         further: Stages to run after the scores.
 
     Raises:
-        WorkbenchError: A file cannot be read, or a stage failed; what was done is kept.
+        WorkbenchError: A file cannot be read, or a stage failed; what was done is kept. Where nothing was read, no new
+            project is left.
         Cancelled: It was cancelled from the keyboard; what was done is kept.
     """
-    with Workspace(project, create=True) as workspace:
-        look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
-        try:
+    is_new = not project.exists()
+    try:
+        with Workspace(project, create=True) as workspace:
+            look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
             return look.run(screens)
-        except (Cancelled, KeyboardInterrupt) as error:
-            said = error.message if isinstance(error, Cancelled) else "Cancelled."
-            raise Cancelled(
-                said,
-                f"What is done is in {project}. The same command goes on from there;"
-                f" `workbench {shlex.quote(str(project))}` opens what there is.",
-            ) from None
+    except UnknownFormat as error:
+        if is_new:
+            project.unlink(missing_ok=True)
+        raise with_command(error, project) from None
+    except (Cancelled, KeyboardInterrupt) as error:
+        said = error.message if isinstance(error, Cancelled) else "Cancelled."
+        raise Cancelled(
+            said,
+            f"What is done is in {project}. The same command goes on from there;"
+            f" `workbench {shlex.quote(str(project))}` opens what there is.",
+        ) from None
 
 
 class _FirstLook:
@@ -160,7 +169,13 @@ class _FirstLook:
         workspace = self._workspace
         reading = ImportStage(workspace.project, [str(path) for path in self._paths])
         self._time_left.expect("read", None)
-        self._run([reading])
+        try:
+            self._run([reading])
+        except WorkbenchError:
+            for one in reading.refused:
+                if isinstance(one, UnknownFormat):
+                    raise one from None
+            raise
         clustering = workspace.goal_stages().cluster(CLUSTERS)
         scoring = workspace.scoring_runs.run(SCORING)
         self._plan(clustering, scoring)
@@ -170,6 +185,7 @@ class _FirstLook:
             f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
             headline(self._services.conversations.counts()),
             _goal_lines(goals["groups"]),
+            *self._badly_read(reading),
         )
         provisional = self._provisional(scoring)
         if screens:
@@ -307,9 +323,19 @@ class _FirstLook:
 
     def _code(self, reading: ImportStage) -> int:
         unscored = self._services.conversations.counts().unscored
-        return WITH_GAPS if unscored or reading.quarantined else DONE
+        lost = any(source.account.warns for source in reading.sources)
+        return WITH_GAPS if unscored or reading.quarantined or lost else DONE
 
     # Words
+
+    def _badly_read(self, reading: ImportStage) -> list[str]:
+        """The accounts of sources that were badly read, and what was refused, with the command that mends it."""
+        badly = [source for source in reading.sources if source.badly_read]
+        lines = account_lines(badly, partial(map_command, self._project, again=True))
+        for one in reading.refused:
+            refusal = with_command(one, self._project) if isinstance(one, UnknownFormat) else one
+            lines += [refusal.message, f"  {refusal.hint}"]
+        return ["\nNot well read:", *lines] if lines else []
 
     def _after(self) -> str:
         return f"after {duration(time.monotonic() - self._start)}"

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.conversation import Conversation, render_log
-from engine.errors import FormatError, UnknownFormat, WorkbenchError
+from engine.errors import UnknownFormat, WorkbenchError
 from engine.formats import open_inputs
 from engine.records.imports import PLACES, Parsed, SourceReport
-from engine.services.import_accounts import account_lines, file_of
+from engine.services.import_accounts import account_lines
 from engine.services.workspace import Workspace
 from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
-from workbench.commands.mapping import ask_for_mapping
+from workbench.commands.mapping import ask_for_mapping, map_command, with_command
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.exits import DONE, WITH_GAPS
 
@@ -65,7 +64,7 @@ def import_paths(arguments: argparse.Namespace) -> int:
         try:
             return _dry_run(arguments)
         except UnknownFormat as error:
-            raise _with_command(error, arguments) from None
+            raise with_command(error, arguments.project) from None
     path = Path(arguments.project)
     is_new = not path.exists()
     stage = None
@@ -86,7 +85,7 @@ def import_paths(arguments: argparse.Namespace) -> int:
             path.unlink(missing_ok=True)
         unknown = [one for one in stage.refused if isinstance(one, UnknownFormat)] if stage else []
         if unknown:
-            raise _with_command(unknown[0], arguments) from None
+            raise with_command(unknown[0], arguments.project) from None
         raise
     if arguments.json:
         print_json(
@@ -106,11 +105,13 @@ def import_paths(arguments: argparse.Namespace) -> int:
         )
     else:
         print_text(stage.summary())
-        again = None if arguments.map else lambda path: _where_command(arguments, path, again=True)
+        again = (
+            None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
+        )
         print_text("\n".join(account_lines(stage.sources, again)))
         for one in stage.refused:
             if isinstance(one, UnknownFormat):
-                print_text(f"{one.message}\n  {_with_command(one, arguments).hint}")
+                print_text(f"{one.message}\n  {with_command(one, arguments.project).hint}")
         print_text(check.summary())
     return _exit_code(stage.sources)
 
@@ -136,7 +137,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         logs = [_rendered(conversation) for conversation in shown]
         print_json({"sources": [_as_json(source) for source in sources], "conversations": logs})
     else:
-        again = None if arguments.map else lambda path: _where_command(arguments, path)
+        again = None if arguments.map else lambda path: map_command(arguments.project, path)
         print_text("\n".join(account_lines(sources, again)))
         for conversation in shown:
             log = _rendered(conversation)
@@ -145,18 +146,6 @@ def _dry_run(arguments: argparse.Namespace) -> int:
             print_text(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
         print_text("\nNothing was stored.")
     return _exit_code(sources)
-
-
-def _where_command(arguments: argparse.Namespace, path: str, again: bool = False) -> str:
-    """The command that asks where a file has its messages; `again` replaces what was read of it before."""
-    words = ["workbench", "import", arguments.project, path, "--map"]
-    return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
-
-
-def _with_command(error: UnknownFormat, arguments: argparse.Namespace) -> FormatError:
-    """The refusal of a file, with the command that asks where it has its messages."""
-    path = file_of(error.path)
-    return error if path is None else FormatError(error.message, _where_command(arguments, path))
 
 
 def _exit_code(sources: list[SourceReport]) -> int:

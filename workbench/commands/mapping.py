@@ -3,11 +3,13 @@ mapping file."""
 
 from __future__ import annotations
 
+import shlex
 import sys
+from os import PathLike
 
 from engine.conversation import Conversation
-from engine.errors import FormatError
-from engine.services.import_accounts import shares_line
+from engine.errors import FormatError, UnknownFormat
+from engine.services.import_accounts import file_of, shares_line
 from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
 from engine.text import one_line
 from workbench.commands.narration import print_text
@@ -56,6 +58,18 @@ def ask_for_mapping(path: str) -> str | None:
                 return name
         else:
             shown = _change(draft, answer)
+
+
+def map_command(project: str | PathLike[str], path: str, again: bool = False) -> str:
+    """The command that asks where a file has its messages, in words; `again` replaces what was read of it before."""
+    words = ["workbench", "import", str(project), path, "--map"]
+    return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
+
+
+def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
+    """The refusal of a file, with the command that asks where it has its messages."""
+    path = file_of(error.path)
+    return error if path is None else FormatError(error.message, map_command(project, path))
 
 
 def _saved(draft: MappingDraft) -> str | None:
