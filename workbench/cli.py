@@ -92,6 +92,12 @@ GROUPS = {
         "train an adapter on a project's conversations (workbench train PROJECT)",
         "Trains an adapter on a project's conversations. `workbench train PROJECT` starts a run.",
     ),
+    "verdicts": Group(
+        "ACTION",
+        "import verdicts that were given elsewhere (workbench verdicts import PROJECT FILE)",
+        "Verdicts of other programs. Tasks for them come from `workbench export PROJECT conversations` with"
+        " `--as label-studio` or `--as argilla`.",
+    ),
     "models": Group(
         "ACTION",
         "list, search, pull, add, check, tune and remove models",
@@ -116,6 +122,11 @@ COMMANDS = (
     Command("list", "list conversations, one a line", "listing:list_conversations"),
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
     Command("export", "write conversations, scores, verdicts and more as lines of JSON or CSV", "exporting:export"),
+    Command(
+        "verdicts import",
+        "take back verdicts that people gave in Label Studio or Argilla",
+        "verdicts:import_verdicts",
+    ),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),

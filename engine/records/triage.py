@@ -38,7 +38,8 @@ class VerdictRow:
 
     Attributes:
         tags: All current tags; for one act the tag that it added or removed.
-        count: Number of conversations of the act; more than one for a bulk tag, whose row has the id of one of them.
+        count: Number of conversations of the act; more than one for a bulk tag and for imported verdicts, whose row
+            has the id of one of them.
         earlier: What was said of an earlier text; None for one act, and where nothing was.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -17,13 +17,15 @@ from engine.personal_data import Redactor
 from engine.records.scores import ScoredId, State
 from engine.records.taught import Proposed
 from engine.records.triage import JudgedId
-from engine.services.conversation_forms import ConversationForm, in_form
+from engine.services.forms.annotation import settings_file
+from engine.services.forms.exported import KNOWN, Beside, ConversationForm, exported
+from engine.services.forms.writing import form_lines, losses_in_words, write_form
 from engine.services.goals import exports as goal_exports
 from engine.services.line_files import write_file
 from engine.services.simulation.exports import transcript_lines
 from engine.services.table_export import table_lines
 from engine.services.trees.export_lines import stored_tree_line
-from engine.store import conversations, scores, taught, trees, verdicts
+from engine.store import scores, taught, trees, verdicts
 from engine.store.project import Project
 
 ExportKind = Literal[
@@ -47,23 +49,54 @@ class ExportFiles:
         Raises:
             ProjectError: `path` is there already or cannot be written.
         """
-        target = Path(path).expanduser()
-        if target.exists() or target.is_symlink():
-            raise ProjectError(
-                f"{path} is there already.", "Choose another name; nothing was written."
-            )
+        target = _new_file(path)
         with (
             self._project.reading() as conn,
             closing(export_lines(conn, kind, ids)) as lines,
         ):
             return write_file(lines, target, "jsonl")
 
+    def export_form(
+        self, form: ConversationForm, ids: Sequence[int] | None, path: str
+    ) -> tuple[int, list[Path], list[str]]:
+        """Writes conversations in a form, without their truth; returns how many lines, the files, and a sentence for
+        each thing that was left behind.
+
+        Raises:
+            ProjectError: A file is there already or cannot be written.
+            WorkbenchError: pyarrow is needed and not installed.
+        """
+        target = _new_file(path)
+        settings = settings_file(form, target)
+        files = [target] if settings is None else [target, _new_file(str(settings[0]))]
+        left_behind: Counter[str] = Counter()
+        with (
+            self._project.reading() as conn,
+            closing(form_lines(conn, form, ids, left_behind)) as lines,
+        ):
+            count = write_form(lines, form, target, Path(self._project.path).stem)
+        return count, files, losses_in_words(form, left_behind)
+
+
+def _new_file(path: str) -> Path:
+    target = Path(path).expanduser()
+    if target.exists() or target.is_symlink():
+        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+    return target
+
 
 def export_lines(
-    conn: sqlite3.Connection, kind: ExportKind, wanted: Sequence[int] | None = None
+    conn: sqlite3.Connection,
+    kind: ExportKind,
+    wanted: Sequence[int] | None = None,
+    beside: Collection[Beside] = (),
 ) -> Generator[dict[str, Any], None, None]:
     """The lines of an export: of what is wanted, in its order, or of everything in the order of import. Clusters and
-    decisions are of all conversations, whatever is wanted."""
+    decisions are of all conversations, whatever is wanted.
+
+    Args:
+        beside: What is written with conversations, in an object `workbench`.
+    """
     if kind == "scores":
         yield from map(score_line, scores.export_scores(conn, wanted))
     elif kind == "verdicts":
@@ -86,19 +119,9 @@ def export_lines(
     elif kind == "transcripts":
         yield from transcript_lines(conn, wanted)
     else:
-        for _, source, conversation in conversations.export_conversations(conn, wanted):
-            yield conversation_line(conversation, source)
-
-
-def form_lines(
-    conn: sqlite3.Connection,
-    form: ConversationForm,
-    wanted: Sequence[int] | None,
-    left_behind: Counter[str],
-) -> Generator[dict[str, Any], None, None]:
-    """The lines of an export of conversations in the form of others; see `in_form`."""
-    found = conversations.export_conversations(conn, wanted)
-    yield from in_form(form, (conversation for _, _, conversation in found), left_behind)
+        for item in exported(conn, wanted, beside, truth=True):
+            line = conversation_line(item.conversation, item.source)
+            yield {**line, KNOWN: item.known} if item.known else line
 
 
 def redacted_lines(

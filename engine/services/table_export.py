@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engine.errors import WorkbenchError
-from engine.services.line_files import written_beside
+from engine.services.line_files import ColumnType, write_parquet
 from engine.services.scoring.sets import name_of
 from engine.store import conversation_table, scores
-from engine.text import as_json
 
 MOST_COLUMNS = 200
 """Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
-_BATCH = 2_000
 
 _FIRST = (
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
@@ -28,6 +24,7 @@ _FIRST = (
 )
 _NUMBERS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
 _COUNTS = {"messages", "turns", "length", "leaves"}
+_TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
 
 
 @dataclass(slots=True)
@@ -101,7 +98,7 @@ def table_lines(
         yield line
 
 
-def write_parquet(lines: Iterator[dict[str, Any]], columns: TableColumns, path: Path) -> int:
+def write_table(lines: Iterator[dict[str, Any]], columns: TableColumns, path: Path) -> int:
     """Writes lines of `table_lines` as a Parquet file and returns how many.
 
     Columns of metadata whose values have several types, and lists and objects, are JSON.
@@ -110,42 +107,29 @@ def write_parquet(lines: Iterator[dict[str, Any]], columns: TableColumns, path: 
         WorkbenchError: pyarrow is not installed.
         ProjectError: The file cannot be written.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise WorkbenchError(
-            "Parquet needs pyarrow.", "Install conversation-workbench[formats], or write CSV."
-        ) from None
-    kinds = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
+    types = {name: column_type(name, columns.fields.get(name)) for name in columns.names}
+    return write_parquet(lines, types, path)
 
-    def kind(name: str) -> Any:
-        if name in _NUMBERS:
-            return pyarrow.float64()
-        if name in _COUNTS:
-            return pyarrow.int64()
-        if name == "tags":
-            return pyarrow.list_(pyarrow.string())
-        if name == "other_goals":
-            pair = [("goal", pyarrow.string()), ("share", pyarrow.float64())]
-            return pyarrow.list_(pyarrow.struct(pair))
-        types = columns.fields.get(name, {str}) - {type(None)}
-        if types == {int, float}:
-            return pyarrow.float64()
-        only = next(iter(types)) if len(types) == 1 else str
-        return kinds.get(only, pyarrow.string())
 
-    schema = pyarrow.schema([(name, kind(name)) for name in columns.names])
-    texts = [one.name for one in schema if one.type == pyarrow.string()]
-    count = 0
-    with written_beside(path) as part, parquet.ParquetWriter(part, schema) as writer:
-        while batch := list(islice(lines, _BATCH)):
-            for line in batch:
-                for name in texts:
-                    line[name] = _text(line[name])
-            writer.write_table(pyarrow.Table.from_pylist(batch, schema))
-            count += len(batch)
-    return count
+def column_type(name: str, values: Collection[type] | None = None) -> ColumnType:
+    """The type of a column of the table.
+
+    Args:
+        values: Types of the values of a field of the metadata or the truth.
+    """
+    if name in _NUMBERS:
+        return "number"
+    if name in _COUNTS:
+        return "integer"
+    if name == "tags":
+        return "texts"
+    if name == "other_goals":
+        return "shares"
+    types = set(values or ()) - {type(None)}
+    if types == {int, float}:
+        return "number"
+    only = next(iter(types)) if len(types) == 1 else str
+    return _TYPES.get(only, "text")
 
 
 def _type(value: Any) -> type:
@@ -153,14 +137,6 @@ def _type(value: Any) -> type:
     if type(value) is int and not -(2**63) <= value < 2**63:
         return str
     return type(value)
-
-
-def _text(value: Any) -> str | None:
-    """A text as it is, but for lone surrogates, and anything else as JSON."""
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else as_json(value)
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:

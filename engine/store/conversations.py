@@ -42,6 +42,9 @@ from engine.store.verdicts import verdict_sql
 
 _EXPORTED_AT_ONCE = 200
 
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+_DIGITS = str.maketrans("ghijklmnop", "0123456789")
+
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
     """Ids of the conversations that match a query, in its order; those without a value of the sort key come last.
@@ -144,6 +147,43 @@ def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
     if row is None:
         raise ProjectError(f"There is no conversation {conversation_id}.")
     return bytes(row[0])
+
+
+def text_keys(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """For each conversation sixteen letters that stand for the text of its messages: no other has the same ones.
+
+    They are letters only, so that nothing takes them for a phone number.
+    """
+    return {
+        row[0]: row[1].hex()[:16].translate(_LETTERS)
+        for row in conn.execute(
+            f"SELECT id, hash FROM conversation WHERE id IN ({placeholders(ids)})", tuple(ids)
+        )
+    }
+
+
+def by_text_key(conn: sqlite3.Connection, key: str) -> int | None:
+    """The conversation whose text a key of `text_keys` stands for; None if there is none (now)."""
+    digits = key.translate(_DIGITS)
+    if len(digits) != 16 or set(digits) - set("0123456789abcdef"):
+        return None
+    row = conn.execute(
+        "SELECT id FROM conversation WHERE hash >= ? AND hash < ?",
+        (bytes.fromhex(digits), bytes.fromhex(digits) + b"\xff" * 32),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = None) -> list[int]:
+    """The conversations that were imported with this id, of a source with this label or of any."""
+    rows = conn.execute(
+        "SELECT c.id FROM conversation AS c JOIN source ON source.id = c.source_id"
+        " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)"
+        " UNION SELECT a.conversation_id FROM alias AS a JOIN source ON source.id = a.source_id"
+        " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)",
+        (external_id, source),
+    )
+    return [row[0] for row in rows]
 
 
 def export_conversations(

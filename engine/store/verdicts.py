@@ -3,8 +3,9 @@
 A verdict holds for the text that it was given to. Where an import replaced the text, it stays in the log and is shown,
 but it is not in force; notes and tags are.
 
-A row of a kind in `STATEMENT_KINDS` is in force unless the newest row that targets it is an `undo`. A bulk tag is one
-act: its rows are adjacent, have one time, and are undone and redone together.
+A row of a kind in `STATEMENT_KINDS` is in force unless the newest row that targets it is an `undo`. Tags of many
+conversations, and verdicts that were imported, are one act: its rows are adjacent, have one time that no other act has,
+and are undone and redone together.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from engine.records.triage import EarlierActs, JudgedId, Verdict, VerdictKind, V
 from engine.store import scores, settings
 from engine.store.earlier_states import GIVEN_TO_THIS_TEXT
 from engine.store.sql import chunks, placeholders, snapshot, utc_now
+
+Act = tuple[int, Verdict | None, str]
+"""Conversation, verdict and note of `give_all`."""
 
 _IS_CURRENT = (
     "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
@@ -65,6 +69,19 @@ def give(
 ) -> VerdictRow:
     """Appends a verdict."""
     return _append(conn, conversation_id, "give", verdict, note)
+
+
+def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
+    """Appends verdicts on many conversations, and notes where the verdict is None, as one act."""
+    now = _later_than_newest(conn)
+    conn.executemany(
+        "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (
+            (key, "note" if verdict is None else "give", verdict, text, now)
+            for key, verdict, text in acts
+        ),
+    )
 
 
 def note(conn: sqlite3.Connection, conversation_id: int, text: str) -> VerdictRow:
@@ -148,20 +165,13 @@ def _undo_or_redo(
     conn: sqlite3.Connection, row: tuple[Any, ...], kind: Literal["undo", "redo"]
 ) -> VerdictRow:
     """Appends an undo or redo for every row of the act that `row` is of."""
-    newest, _, _, text, given_at, stated_kind = row
-    first = last = newest
-    if stated_kind in ("tag", "untag"):
-        same = "given_at = ? AND kind = ? AND note = ?"
-        edge = "SELECT {0}(id) FROM verdict WHERE id {1} ? AND NOT (" + same + ")"
-        (before,) = conn.execute(
-            edge.format("max", "<"), (newest, given_at, stated_kind, text)
-        ).fetchone()
-        (after,) = conn.execute(
-            edge.format("min", ">"), (newest, given_at, stated_kind, text)
-        ).fetchone()
-        first = 1 if before is None else before + 1
-        (end,) = conn.execute("SELECT max(id) FROM verdict").fetchone()
-        last = end if after is None else after - 1
+    newest, given_at = row[0], row[4]
+    edge = "SELECT {0}(id) FROM verdict WHERE id {1} ? AND given_at <> ?"
+    (before,) = conn.execute(edge.format("max", "<"), (newest, given_at)).fetchone()
+    (after,) = conn.execute(edge.format("min", ">"), (newest, given_at)).fetchone()
+    first = 1 if before is None else before + 1
+    (end,) = conn.execute("SELECT max(id) FROM verdict").fetchone()
+    last = end if after is None else after - 1
     count = conn.execute(
         "INSERT INTO verdict (conversation_id, kind, given_at, target)"
         " SELECT conversation_id, ?, ?, id FROM verdict WHERE id BETWEEN ? AND ? ORDER BY id",

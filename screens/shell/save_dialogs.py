@@ -4,27 +4,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from engine import number_format
 from engine.services.exports import ExportKind
+from engine.services.forms.exported import ConversationForm
+from engine.services.forms.writing import ENDINGS
 from engine.text import one_line
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
+
+FORMS: tuple[tuple[ConversationForm, str], ...] = (
+    ("openai", "OpenAI: chat messages"),
+    ("anthropic", "Anthropic: Messages"),
+    ("sharegpt", "ShareGPT: turns from and value"),
+    ("inspect", "Inspect AI: a log"),
+    ("csv", "CSV: a row for each message"),
+    ("parquet", "Parquet: a row for each message"),
+    ("argilla", "Argilla: records to judge, and settings"),
+    ("label-studio", "Label Studio: tasks to judge, and labels"),
+)
+"""The forms that conversations can be written in. Losses are shown after the export."""
+
+LONG_NOTICE = 20
+"""Seconds for a notice of several sentences."""
 
 
 def ask_file(
     screen: WorkbenchScreen[Any],
     title: str,
     proposed: str,
-    write: Callable[[str], int | None],
+    write: Callable[[str], int | str | None],
 ) -> None:
     """Asks for the name of a new file, and writes it.
 
     Args:
         proposed: The name that is filled in at first.
-        write: Writes a new file at a path and returns its number of lines; None if that is not to be shown. Runs in a
-            thread.
+        write: Writes a new file at a path and returns its number of lines; None if that is not to be shown, and a text
+            if that is to be shown in its place. Runs in a thread.
     """
 
     def chosen(path: str | None) -> None:
@@ -33,7 +50,10 @@ def ask_file(
         place = os.path.expanduser(path.strip())
         shown = one_line(place, 120)
 
-        def notify(count: int | None) -> None:
+        def notify(count: int | str | None) -> None:
+            if isinstance(count, str):
+                screen.notify(count, markup=False, timeout=LONG_NOTICE)
+                return
             lines = "" if count is None else f"{number_format.counted(count, 'line')} to "
             screen.notify(f"Wrote {lines}{shown}.", markup=False)
 
@@ -56,8 +76,10 @@ def ask_export(
     """
     exports = screen.services.exports
 
-    def chosen(kind: ExportKind | None) -> None:
-        if kind is not None:
+    def chosen(kind: ExportKind | Literal["forms"] | None) -> None:
+        if kind == "forms":
+            _ask_form(screen, ids)
+        elif kind is not None:
             ask_file(
                 screen,
                 f"Write {kind} to",
@@ -65,4 +87,28 @@ def ask_export(
                 lambda path: exports.export(kind, ids, path),
             )
 
-    screen.app.push_screen(ChoiceDialog(title, kinds), chosen)
+    choices: list[tuple[ExportKind | Literal["forms"], str]] = [*kinds]
+    if any(kind == "conversations" for kind, _ in kinds):
+        choices.append(("forms", "conversations for another program, or for people to judge"))
+    screen.app.push_screen(ChoiceDialog(title, choices), chosen)
+
+
+def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
+    """Asks for the form of conversations, then for the file."""
+    exports = screen.services.exports
+
+    def write(form: ConversationForm, path: str) -> str:
+        count, files, losses = exports.export_form(form, ids, path)
+        places = " and ".join(one_line(str(file.absolute()), 120) for file in files)
+        return " ".join([f"Wrote {number_format.counted(count, 'line')} to {places}.", *losses])
+
+    def chosen(form: ConversationForm | None) -> None:
+        if form is not None:
+            ask_file(
+                screen,
+                f"Write conversations ({form}) to",
+                f"conversations-{form}.{ENDINGS[form]}",
+                lambda path: write(form, path),
+            )
+
+    screen.app.push_screen(ChoiceDialog("Export conversations for", FORMS), chosen)

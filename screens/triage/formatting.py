@@ -149,6 +149,8 @@ def act_notice(row: VerdictRow, done: str) -> str:
         where = number_format.counted(row.count, "conversation")
         what = "Tag" if row.kind == "tag" else "Removal of the tag"
         return f"{what} “{one_line(''.join(row.tags), 40)}” on {where} {done}."
+    if row.count > 1:
+        return f"{number_format.counted(row.count, 'imported verdict')} {done}."
     names = {"give": "Verdict", "repeat": "Blind answer", "note": "Note"}
     return f"{names.get(row.kind, 'Act')} {done}."
 

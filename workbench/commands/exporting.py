@@ -13,10 +13,18 @@ from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
 from engine.personal_data import KINDS, NAMES, Redactor
-from engine.services.conversation_forms import ConversationForm
-from engine.services.exports import ExportKind, export_lines, form_lines, redacted_lines
+from engine.services.exports import ExportKind, export_lines, redacted_lines
+from engine.services.forms.annotation import settings_file
+from engine.services.forms.exported import Beside, ConversationForm
+from engine.services.forms.writing import (
+    ENDINGS,
+    form_lines,
+    losses_in_words,
+    write_form,
+    write_form_to_stream,
+)
 from engine.services.line_files import write_file, write_lines
-from engine.services.table_export import TableColumns, table_lines, write_parquet
+from engine.services.table_export import TableColumns, table_lines, write_table
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import add_filter, read_filter
@@ -38,13 +46,22 @@ def export_options(parser: argparse.ArgumentParser) -> None:
         help="default: by the file name, else jsonl; parquet for the table",
     )
     parser.add_argument(
-        "--truth", action="store_true", help="the table with what is known from elsewhere as well"
+        "--truth",
+        action="store_true",
+        help="the table, or conversations with --as, with what is known from elsewhere as well",
     )
     parser.add_argument(
         "--as",
         dest="form",
         choices=get_args(ConversationForm),
-        help="conversations in this form (default: the uniform one, which holds everything)",
+        help="conversations in this form (default: the uniform one, which holds everything); csv and parquet have one"
+        " row for each message, argilla and label-studio are tasks for a person",
+    )
+    parser.add_argument(
+        "--with",
+        dest="beside",
+        metavar="WHAT",
+        help=f"beside the messages of conversations, of {', '.join(get_args(Beside))}: one or more, with commas",
     )
     parser.add_argument(
         "--redact",
@@ -57,51 +74,48 @@ def export_options(parser: argparse.ArgumentParser) -> None:
 def export(arguments: argparse.Namespace) -> int:
     """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
     wanted = read_filter(arguments.filter)
-    if wanted and arguments.what in OF_ALL:
-        raise UsageError(
-            f"{arguments.what.capitalize()} concern all conversations, so --filter cannot be used.",
-            "Export assignments with the filter instead.",
-        )
-    if arguments.form and arguments.what != "conversations":
-        raise UsageError("--as is for conversations.", "Leave it out, or export conversations.")
-    if arguments.truth and arguments.what != "table":
-        raise UsageError("--truth is for the table.", "Leave it out, or export the table.")
+    beside = _beside(arguments.beside)
+    kind = _checked_kind(arguments, filtered=bool(wanted), beside=bool(beside))
+    form, truth = arguments.form, arguments.truth
+    own_file = form is not None and ENDINGS[form] != "jsonl"
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
-    ending = (arguments.output or "").rpartition(".")[2]
-    kind = arguments.format or (ending if ending in FORMATS else "jsonl")
-    if kind == "parquet" and (arguments.what != "table" or arguments.output is None):
-        raise UsageError(
-            "Parquet is for the table, in a file.", "Export the table with -o FILE, or JSON Lines."
-        )
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         chosen = None
         if wanted:
             chosen = workspace.services().conversations.ids(ListQuery(wanted))
-        if arguments.what in OF_SCORES:
+        if arguments.what in OF_SCORES or "scores" in beside:
             narrate_set(workspace.services().score_sets)
+        task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,
             closing(
-                form_lines(conn, arguments.form, chosen, left_behind)
-                if arguments.form
-                else table_lines(conn, chosen, truth=arguments.truth)
+                form_lines(conn, form, chosen, left_behind, beside, truth=truth)
+                if form
+                else table_lines(conn, chosen, truth=truth)
                 if arguments.what == "table"
-                else export_lines(conn, arguments.what, chosen)
+                else export_lines(conn, arguments.what, chosen, beside)
             ) as found,
         ):
             lines = found if redactor is None else redacted_lines(found, redactor)
             if arguments.output is None:
-                write_lines(lines, sys.stdout, kind)
+                if own_file:
+                    write_form_to_stream(lines, form, sys.stdout, task)
+                else:
+                    write_lines(lines, sys.stdout, kind)
                 sys.stdout.flush()
-                _narrate_losses(arguments.form, left_behind)
+                _narrate_losses(form, left_behind)
                 _narrate_redacted(redactor)
                 return 0
-            if kind == "parquet":
-                columns = TableColumns.read(conn, chosen, truth=arguments.truth)
-                count = write_parquet(lines, columns, Path(arguments.output))
+            path = Path(arguments.output)
+            if own_file:
+                count = write_form(lines, form, path, task, beside, truth=truth)
+            elif kind == "parquet":
+                columns = TableColumns.read(conn, chosen, truth=truth)
+                count = write_table(lines, columns, path)
             else:
-                count = write_file(lines, Path(arguments.output), kind)
+                count = write_file(lines, path, kind)
+    settings = settings_file(form, path) if form else None
     if arguments.json:
         print_json(
             {
@@ -109,15 +123,69 @@ def export(arguments: argparse.Namespace) -> int:
                 "file": arguments.output,
                 "format": kind,
                 "lines": count,
-                **({"left_behind": left_behind} if arguments.form else {}),
+                **({"settings": str(settings[0])} if settings else {}),
+                **({"left_behind": +left_behind} if form else {}),
                 **({"redacted": redactor.counts} if redactor else {}),
             }
         )
     else:
-        narrate(f"Wrote {count:,} lines to {arguments.output}.")
-        _narrate_losses(arguments.form, left_behind)
+        narrate(f"Wrote {counted(count, 'line')} to {arguments.output}.")
+        if settings:
+            narrate(f"Wrote the settings of the annotation to {settings[0]}.")
+        _narrate_losses(form, left_behind)
         _narrate_redacted(redactor)
     return 0
+
+
+def _beside(words: str | None) -> list[Beside]:
+    """What is written beside conversations.
+
+    Raises:
+        UsageError: A word is not known.
+    """
+    named = [word.strip() for word in (words or "").split(",") if word.strip()]
+    known = get_args(Beside)
+    if strange := [word for word in named if word not in known]:
+        raise UsageError(f"--with does not know {strange[0]!r}.", f"Choose of {', '.join(known)}.")
+    return [word for word in known if word in named]
+
+
+def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool) -> str:
+    """What the lines are written as: one of `FORMATS`, or the form where that has a kind of file of its own.
+
+    Raises:
+        UsageError: Options do not go together.
+    """
+    what, form = arguments.what, arguments.form
+    if filtered and what in OF_ALL:
+        raise UsageError(
+            f"{what.capitalize()} concern all conversations, so --filter cannot be used.",
+            "Export assignments with the filter instead.",
+        )
+    if (form or beside) and what != "conversations":
+        option = "--as" if form else "--with"
+        raise UsageError(
+            f"{option} is for conversations.", "Leave it out, or export conversations."
+        )
+    if arguments.truth and what != "table" and not form:
+        raise UsageError(
+            "--truth is for the table, and for conversations with --as.",
+            "Leave it out: conversations in the uniform form have their truth.",
+        )
+    if form and ENDINGS[form] != "jsonl":
+        if arguments.format:
+            raise UsageError(
+                f"The form {form} has a kind of file of its own.", "Leave --format out."
+            )
+        return str(form)
+    ending = (arguments.output or "").rpartition(".")[2]
+    kind = arguments.format or (ending if ending in FORMATS else "jsonl")
+    if kind == "parquet" and (what != "table" or arguments.output is None):
+        raise UsageError(
+            "Parquet is for the table, in a file.",
+            "Export the table with -o FILE, or conversations with --as parquet, or JSON Lines.",
+        )
+    return str(kind)
 
 
 def _narrate_redacted(redactor: Redactor | None) -> None:
@@ -134,5 +202,5 @@ def _narrate_redacted(redactor: Redactor | None) -> None:
 
 
 def _narrate_losses(form: str | None, left_behind: Counter[str]) -> None:
-    for what, count in left_behind.most_common():
-        narrate(f"{counted(count, 'message')} with {what}, which the form {form} has no place for.")
+    for sentence in losses_in_words(form or "", left_behind):
+        narrate(sentence)

@@ -15,7 +15,7 @@ import pytest
 from engine.filters import ListQuery, parse_filter
 from engine.records.triage import Verdict
 from engine.services.line_files import write_file
-from engine.services.table_export import MOST_COLUMNS, TableColumns, table_lines, write_parquet
+from engine.services.table_export import MOST_COLUMNS, TableColumns, table_lines, write_table
 from engine.store import trees
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -77,7 +77,7 @@ def test_every_format_has_the_same_rows(project: Project, tmp_path: Path) -> Non
         columns = TableColumns.read(conn, None, truth=True)
         for name in ("t.jsonl", "t.csv"):
             write_file(table_lines(conn, None, truth=True), tmp_path / name, name[2:])
-        count = write_parquet(table_lines(conn, None, truth=True), columns, tmp_path / "t.parquet")
+        count = write_table(table_lines(conn, None, truth=True), columns, tmp_path / "t.parquet")
     lines = [json.loads(line) for line in (tmp_path / "t.jsonl").open(encoding="utf-8")]
     with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

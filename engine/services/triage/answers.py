@@ -1,0 +1,363 @@
+"""Verdicts that people gave elsewhere: reads the answers of Label Studio and Argilla, and the program's own exports."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from engine.errors import FormatError
+from engine.number_format import counted
+from engine.records.triage import Verdict
+from engine.services.forms.annotation import NOTE, VERDICT
+from engine.services.forms.exported import KNOWN
+from engine.store import conversations, verdicts
+from engine.store.project import Project
+
+Outcome = Literal[
+    "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
+    "not understood",
+]  # fmt: skip
+"""What became of an answer."""
+
+_WORDS: dict[Outcome, tuple[str, str]] = {
+    "given": ("verdict was given", "verdicts were given"),
+    "replaced": ("verdict replaced another one", "verdicts replaced others"),
+    "same": ("verdict was there already", "verdicts were there already"),
+    "conflicts": (
+        "conversation has another verdict, which stays; --replace gives the new one",
+        "conversations have other verdicts, which stay; --replace gives the new ones",
+    ),
+    "disagreements": (
+        "conversation got different verdicts from different people; none was given",
+        "conversations got different verdicts from different people; none was given",
+    ),
+    "unanswered": ("task has no answer", "tasks have no answer"),
+    "changed": (
+        "conversation has another text since it was exported; no verdict was given",
+        "conversations have another text since they were exported; no verdict was given",
+    ),
+    "unknown": ("id is not in this project", "ids are not in this project"),
+    "ambiguous": (
+        "id is that of several conversations here; no verdict was given",
+        "ids are those of several conversations here; no verdict was given",
+    ),
+    "not understood": ("answer was not understood", "answers were not understood"),
+}
+_GAPS: tuple[Outcome, ...] = (
+    *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not understood"),
+)
+
+
+_VERDICTS = frozenset(verdict.value for verdict in Verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one person said of one conversation.
+
+    Attributes:
+        key: Stands for the text that was judged; None in the program's own exports.
+        verdict: As written; None where the task has no answer.
+    """
+
+    key: str | None
+    conversation: str
+    source: str | None
+    verdict: str | None
+    note: str = ""
+    annotator: str = ""
+
+
+@dataclass(slots=True)
+class AnswerReport:
+    """What an import of answers did, or would do.
+
+    Attributes:
+        outcomes: By conversation, but for `unanswered`, `unknown` and `not understood`, which are by answer.
+        annotators: How many answers were read of each person.
+        tags: Tags in the file, which are not taken.
+        examples: Some ids for each kind of gap.
+    """
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    annotators: Counter[str] = field(default_factory=Counter)
+    tags: int = 0
+    examples: dict[Outcome, list[str]] = field(default_factory=dict)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some answer was not taken."""
+        return any(self.outcomes[outcome] for outcome in _GAPS)
+
+    def count(self, outcome: Outcome, name: str) -> None:
+        """Counts an outcome of a conversation, with its id as an example of a gap."""
+        self.outcomes[outcome] += 1
+        if outcome in _GAPS and len(found := self.examples.setdefault(outcome, [])) < 3:
+            found.append(name)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return {
+            **{name: self.outcomes[name] for name in get_args(Outcome)},
+            "tags": self.tags,
+            "annotators": dict(self.annotators),
+            "examples": self.examples,
+        }
+
+    def sentences(self) -> list[str]:
+        """The report in sentences, one for each thing that happened."""
+        said = []
+        for outcome, (one, many) in _WORDS.items():
+            if count := self.outcomes[outcome]:
+                such = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
+                said.append(f"{count:,} {one if count == 1 else many}{such}.")
+        if self.tags:
+            said.append(f"{counted(self.tags, 'tag')} in the file; tags are not imported.")
+        if self.annotators:
+            people = (f"{name} {count:,}" for name, count in self.annotators.most_common())
+            said.append(f"Answers by person: {', '.join(people)}.")
+        return said or ["The file has no tasks."]
+
+
+def import_answers(
+    project: Project, path: Path, *, replace: bool = False, dry_run: bool = False
+) -> AnswerReport:
+    """Gives the verdicts of a file, as one act that triage can undo.
+
+    A verdict is given where all who answered said the same and the conversation has none. The name of a person goes
+    to the note.
+
+    Args:
+        replace: Also where the conversation has another verdict.
+        dry_run: Only reports what would happen.
+
+    Raises:
+        FormatError: The file cannot be read, or has nothing that looks like an answer.
+    """
+    report = AnswerReport()
+    answers = list(_read(path, report))
+    with project.reading() as conn:
+        acts = _plan(conn, answers, replace, report)
+    if acts and not dry_run:
+        project.write(lambda conn: verdicts.give_all(conn, acts))
+    return report
+
+
+def _plan(
+    conn: sqlite3.Connection, answers: Sequence[Answer], replace: bool, report: AnswerReport
+) -> list[verdicts.Act]:
+    """The verdicts and notes to append."""
+    found: dict[int, list[Answer]] = {}
+    for answer in answers:
+        if answer.verdict is None:
+            report.count("unanswered", answer.conversation)
+            continue
+        report.annotators.update([answer.annotator] if answer.annotator else [])
+        if answer.verdict.strip().lower() not in _VERDICTS:
+            report.count("not understood", f"{answer.conversation}: {answer.verdict[:40]}")
+            continue
+        place = _place(conn, answer)
+        if isinstance(place, int):
+            found.setdefault(place, []).append(answer)
+        else:
+            report.count(place, answer.conversation)
+    acts: list[verdicts.Act] = []
+    for key, said in found.items():
+        name = said[0].conversation
+        stated = {Verdict((one.verdict or "").strip().lower()) for one in said}
+        if len(stated) > 1:
+            report.count("disagreements", name)
+            continue
+        (verdict,) = stated
+        now = verdicts.current(conn, key)
+        if now is None or now.verdict is None:
+            report.count("given", name)
+            acts.append((key, verdict, _note(said)))
+        elif now.verdict == verdict:
+            report.count("same", name)
+            if not now.note and any(one.note for one in said):
+                acts.append((key, None, _note(said)))
+        elif replace:
+            report.count("replaced", name)
+            acts.append((key, verdict, _note(said)))
+        else:
+            report.count("conflicts", name)
+    return acts
+
+
+def _place(
+    conn: sqlite3.Connection, answer: Answer
+) -> int | Literal["changed", "unknown", "ambiguous"]:
+    """The conversation that an answer is about, or why there is none."""
+    if answer.key is not None:
+        exact = conversations.by_text_key(conn, answer.key)
+        if exact is not None:
+            return exact
+    named = conversations.by_name(conn, answer.conversation, answer.source)
+    if not named:
+        return "unknown"
+    if answer.key is not None:
+        return "changed"
+    return named[0] if len(named) == 1 else "ambiguous"
+
+
+def _note(said: Sequence[Answer]) -> str:
+    """The notes with the names of those who wrote them."""
+    notes = []
+    for one in said:
+        if one.annotator:
+            notes.append(f"{one.annotator}: {one.note}" if one.note else f"by {one.annotator}")
+        elif one.note:
+            notes.append(one.note)
+    return "; ".join(dict.fromkeys(notes))
+
+
+def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
+    """Yields the answers of a file.
+
+    Raises:
+        FormatError: As `import_answers`.
+    """
+    known = 0
+    for record in _records(path):
+        found = _answers_of(record, report)
+        known += found is not None
+        if found is None:
+            report.count("not understood", json.dumps(record)[:40])
+        else:
+            yield from found
+    if not known:
+        raise FormatError(
+            f"{path} has no answers of Label Studio or Argilla and no exported verdicts.",
+            "Export tasks with `workbench export PROJECT conversations --as label-studio`, or `--as argilla`.",
+        )
+
+
+def _records(path: Path) -> list[Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path} cannot be read: {error}.", "Choose a JSON file.") from error
+    try:
+        try:
+            whole = json.loads(text)
+        except json.JSONDecodeError:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(
+            f"{path} is neither JSON nor JSON Lines: {error}.",
+            "Export JSON from Label Studio, or records with to_json from Argilla.",
+        ) from error
+    return whole if isinstance(whole, list) else [whole]
+
+
+def _answers_of(record: Any, report: AnswerReport) -> list[Answer] | None:
+    """The answers in a record of one of the forms; None if it is of none."""
+    if not isinstance(record, dict):
+        return None
+    data, fields = record.get("data"), record.get("fields")
+    if isinstance(data, dict) and "key" in data and isinstance(record.get("annotations"), list):
+        return _label_studio(data, record["annotations"])
+    if isinstance(fields, dict) and isinstance(record.get("metadata"), dict):
+        return _argilla(record)
+    if "key" in record and "conversation" in record:  # JSON-MIN of Label Studio
+        verdict, note = record.get(VERDICT), record.get(NOTE)
+        said = _Said(
+            verdict if isinstance(verdict, str) else None,
+            _joined(note),
+            _person(record.get("annotator")),
+        )
+        return [_answer(record, said)]
+    return _own(record, report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    verdict: str | None = None
+    note: str = ""
+    annotator: str = ""
+
+
+def _answer(names: Mapping[str, Any], said: _Said) -> Answer:
+    source = names.get("source")
+    return Answer(
+        str(names["key"]) if names.get("key") else None,
+        str(names.get("conversation") or names.get("key") or ""),
+        source if isinstance(source, str) else None,
+        said.verdict,
+        said.note,
+        said.annotator,
+    )
+
+
+def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[Answer]:
+    """The answers to a task of Label Studio; those that were skipped are none."""
+    said = []
+    for one in annotations:
+        if not isinstance(one, dict) or one.get("was_cancelled"):
+            continue
+        values: dict[str, Any] = {}
+        for result in one.get("result") or ():
+            if isinstance(result, dict) and isinstance(result.get("value"), dict):
+                values[str(result.get("from_name"))] = result["value"]
+        chosen = values.get(VERDICT, {}).get("choices") or []
+        if chosen:
+            note = _joined(values.get(NOTE, {}).get("text"))
+            said.append(_Said(str(chosen[0]), note, _person(one.get("completed_by"))))
+    return [_answer(data, one) for one in said or [_Said()]]
+
+
+def _argilla(record: Mapping[str, Any]) -> list[Answer]:
+    """The answers to a record of Argilla, by person; drafts and discarded ones are none."""
+    people: dict[str, dict[str, str]] = {}
+    responses = record.get("responses")
+    for question, given in responses.items() if isinstance(responses, dict) else ():
+        for one in given if isinstance(given, list) else ():
+            if isinstance(one, dict) and one.get("status") not in ("draft", "discarded"):
+                people.setdefault(_person(one.get("user_id")), {})[question] = _joined(
+                    one.get("value")
+                )
+    names = {**record["metadata"], "key": record.get("id")}
+    said = [
+        _Said(answers[VERDICT], answers.get(NOTE, ""), person)
+        for person, answers in people.items()
+        if answers.get(VERDICT)
+    ]
+    return [_answer(names, one) for one in said or [_Said()]]
+
+
+def _own(record: Mapping[str, Any], report: AnswerReport) -> list[Answer] | None:
+    """The verdict in a line of `export verdicts`, or of conversations `--with verdicts`."""
+    known = record.get(KNOWN)
+    given = known if isinstance(known, dict) else record
+    if not isinstance(record.get("id"), str) or VERDICT not in given:
+        return None
+    tags = given.get("tags")
+    report.tags += len(tags) if isinstance(tags, list) else 0
+    verdict = given[VERDICT]
+    return [
+        Answer(
+            None,
+            record["id"],
+            None,
+            verdict if isinstance(verdict, str) else None,
+            _joined(given.get(NOTE)),
+        )
+    ]
+
+
+def _joined(value: Any) -> str:
+    texts = value if isinstance(value, list) else [value]
+    return "; ".join(" ".join(one.split()) for one in texts if isinstance(one, str) and one.strip())
+
+
+def _person(value: Any) -> str:
+    """The name of a person: Label Studio gives a number, or an object with the e-mail address."""
+    if isinstance(value, dict):
+        value = value.get("email") or value.get("id")
+    return "" if value is None else str(value)

@@ -1,0 +1,162 @@
+"""Answers of Label Studio and Argilla become verdicts, and nothing that was said here is lost by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import FormatError
+from engine.records.triage import Verdict
+from engine.services.exports import ExportFiles
+from engine.services.triage.answers import AnswerReport, import_answers
+from engine.store import verdicts
+from engine.store.project import Project
+from tests.engine.store.support import fill, talk
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    project = Project.open(tmp_path / "p.wb", create=True)
+    fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
+    yield project
+    project.close()
+
+
+def tasks(project: Project, tmp_path: Path, form: Any) -> list[dict[str, Any]]:
+    """The exported tasks, by the ids of their conversations."""
+    path = tmp_path / f"{form}.json"
+    _, files, _ = ExportFiles(project).export_form(form, None, str(path))
+    assert all(file.is_file() for file in files)
+    found = json.loads(path.read_text("utf-8"))
+    assert isinstance(found, list)
+    return found
+
+
+def labelled(task: dict[str, Any], *answers: tuple[str, str, Any]) -> dict[str, Any]:
+    """A task of Label Studio as it exports it after these answers: verdict, note, person."""
+    return {
+        "id": 1,
+        **task,
+        "annotations": [
+            {
+                "completed_by": person,
+                "was_cancelled": False,
+                "result": [
+                    {"from_name": "verdict", "type": "choices", "value": {"choices": [verdict]}},
+                    {"from_name": "note", "type": "textarea", "value": {"text": [note]}},
+                ],
+            }
+            for verdict, note, person in answers
+        ],
+    }
+
+
+def imported(project: Project, tmp_path: Path, tasks: Any, **options: bool) -> AnswerReport:
+    file = tmp_path / "answers.json"
+    file.write_text(json.dumps(tasks), encoding="utf-8")
+    return import_answers(project, file, **options)
+
+
+def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
+    with project.reading() as conn:
+        found = ((key, verdicts.current(conn, key)) for key in range(1, 9))
+        return {
+            key: (one.verdict, one.note) for key, one in found if one and (one.verdict or one.note)
+        }
+
+
+def test_label_studio(project: Project, tmp_path: Path) -> None:
+    """Every answer is given, or counted with the reason why not; undo takes the whole import back."""
+    found = tasks(project, tmp_path, "label-studio")
+    project.write(lambda conn: verdicts.give(conn, 2, Verdict.COMPLETE))
+    project.write(lambda conn: verdicts.give(conn, 3, Verdict.COMPLETE))
+    before = stands(project)
+    unknown = {"data": {**found[5]["data"], "key": "a" * 16, "conversation": "elsewhere"}}
+    changed = {"data": {**found[6]["data"], "key": "a" * 16}}
+    answers = [
+        labelled(found[0], ("incomplete", "no\nrefund", {"id": 4, "email": "ann@example.org"})),
+        labelled(found[1], ("incomplete", "", 7)),
+        labelled(found[2], ("complete", "", 7)),
+        labelled(found[3], ("complete", "", 7), ("incomplete", "", 8)),
+        labelled(found[4]),
+        labelled(unknown, ("complete", "", 7)),
+        labelled(changed, ("complete", "", 7)),
+        labelled(found[7], ("maybe", "", 7)),
+    ]
+    dry = imported(project, tmp_path, answers, dry_run=True)
+    assert stands(project) == before
+
+    report = imported(project, tmp_path, answers)
+    assert report.as_json() == dry.as_json()
+    assert report.outcomes == {
+        "given": 1, "conflicts": 1, "same": 1, "disagreements": 1, "unanswered": 1, "unknown": 1, "changed": 1,
+        "not understood": 1,
+    }  # fmt: skip
+    assert report.annotators == {"7": 6, "ann@example.org": 1, "8": 1}
+    assert stands(project) == {**before, 1: (Verdict.INCOMPLETE, "ann@example.org: no refund")}
+
+    assert imported(project, tmp_path, answers, replace=True).outcomes["replaced"] == 1
+    assert stands(project)[2] == (Verdict.INCOMPLETE, "by 7")
+    project.write(verdicts.undo)
+    assert stands(project)[2] == (Verdict.COMPLETE, "")
+    project.write(verdicts.undo)
+    assert stands(project) == before
+
+
+def test_many_are_one_act(project: Project, tmp_path: Path) -> None:
+    """All verdicts of a file are undone and redone together."""
+    found = tasks(project, tmp_path, "label-studio")
+    answers = [
+        {**task["data"], "verdict": "complete", "annotator": 1} for task in found
+    ]  # JSON-MIN
+    assert imported(project, tmp_path, answers).outcomes == {"given": 8}
+    undone = project.write(verdicts.undo)
+    assert undone is not None
+    assert undone.count == 8
+    assert stands(project) == {}
+    project.write(verdicts.redo)
+    assert len(stands(project)) == 8
+
+
+def test_argilla(project: Project, tmp_path: Path) -> None:
+    """Responses of several people become one verdict where they agree; drafts are no answers."""
+    found = tasks(project, tmp_path, "argilla")
+    settings = json.loads((tmp_path / "argilla.settings.json").read_text("utf-8"))
+    assert [question["name"] for question in settings["questions"]] == ["verdict", "note"]
+    ann, bob = "0b1c", "77aa"
+    found[0]["responses"] = {
+        "verdict": [{"value": "unsure", "user_id": ann}, {"value": "unsure", "user_id": bob}],
+        "note": [{"value": "Two lamps?", "user_id": bob}],
+    }
+    found[1]["responses"] = {"verdict": [{"value": "complete", "user_id": ann, "status": "draft"}]}
+    report = imported(project, tmp_path, found)
+    assert report.outcomes == {"given": 1, "unanswered": 7}
+    assert stands(project) == {1: (Verdict.UNSURE, f"by {ann}; {bob}: Two lamps?")}
+
+
+def test_own_exports(project: Project, tmp_path: Path) -> None:
+    """Verdicts that another project exported are given by the ids of conversations; tags are counted."""
+    other = Project.open(tmp_path / "other.wb", create=True)
+    fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
+    other.write(lambda conn: verdicts.give(conn, 4, Verdict.INCOMPLETE, "broken"))
+    other.write(lambda conn: verdicts.tag(conn, [4], "urgent"))
+    file = tmp_path / "verdicts.jsonl"
+    ExportFiles(other).export("verdicts", None, str(file))
+    other.close()
+    report = import_answers(project, file)
+    assert (report.outcomes, report.tags) == ({"given": 1}, 1)
+    assert stands(project) == {4: (Verdict.INCOMPLETE, "broken")}
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", '[{"messages": []}]', '{"verdict": "complete"}'])
+def test_other_files(project: Project, tmp_path: Path, text: str) -> None:
+    """A file without answers is refused, and nothing changes."""
+    file = tmp_path / "x.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError):
+        import_answers(project, file)
+    assert stands(project) == {}
