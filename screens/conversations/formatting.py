@@ -41,6 +41,8 @@ def summary_content(listing: Listing, marked: int) -> Content:
         strict=True,
     ):
         parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
+    if listing.counts.scores:
+        parts.append((f"  {listing.counts.scores}", "$tone-muted"))
     return Content.assemble(*parts)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from engine.filters import TEXT, Filter, ListQuery, SortKey
 from engine.records.conversations import ConversationRow, Counts
 from engine.records.scores import State
-from engine.services.services import ConversationStore
+from engine.services.services import Services
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,
@@ -42,10 +42,12 @@ class ListCounts:
     Attributes:
         everything: Of the project.
         matching: Of what matches apart from the terms on the outcome (state, verdict, p).
+        scores: The set of scores that the states come from; empty without scores.
     """
 
     everything: Counts
     matching: Counts
+    scores: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,13 @@ class Listing:
     first: Sequence[ConversationRow] = ()
 
 
-def read_counts(conversations: ConversationStore, query: ListQuery) -> ListCounts:
+def read_counts(services: Services, query: ListQuery) -> ListCounts:
     """Counts what belongs to the list of a query."""
+    conversations = services.conversations
     scope = query.filter.without(*_JUDGING)
     everything = conversations.counts()
-    return ListCounts(everything, conversations.counts(ListQuery(scope)) if scope else everything)
+    matching = conversations.counts(ListQuery(scope)) if scope else everything
+    return ListCounts(everything, matching, services.score_sets.name_in_force())
 
 
 def next_state(query: ListQuery) -> ListQuery:

@@ -185,7 +185,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self._columns.digits = None
 
         def counted(listing: Listing) -> Listing:
-            return replace(listing, counts=read_counts(conversations, query))
+            return replace(listing, counts=read_counts(self.services, query))
 
         def read() -> Listing:
             ids = conversations.ids(query)

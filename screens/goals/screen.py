@@ -107,6 +107,7 @@ class GoalsScreen(DecisionScreen):
         self.groups: Sequence[GoalGroup] = ()
         self.sort = ("size", True)
         self.filter = Filter()
+        self._scores = ""
         self._words: list[str] = []
         self._keys: dict[
             str, int
@@ -137,9 +138,12 @@ class GoalsScreen(DecisionScreen):
         """Reads the groups again, then the map."""
         goals, wanted = self.goals, self.filter
 
-        def read() -> tuple[ClusteringRow | None, list[GoalGroup]]:
+        score_sets = self.services.score_sets
+
+        def read() -> tuple[ClusteringRow | None, list[GoalGroup], str]:
             shown = goals.shown()
-            return shown, [] if shown is None else goals.groups(wanted)
+            groups = [] if shown is None else goals.groups(wanted)
+            return shown, groups, score_sets.name_in_force()
 
         def failed(error: WorkbenchError) -> None:
             if wanted:
@@ -149,7 +153,8 @@ class GoalsScreen(DecisionScreen):
 
         self.in_background(read, lambda found: self._show(*found), group="goals", failed=failed)
 
-    def _show(self, shown: ClusteringRow | None, groups: list[GoalGroup]) -> None:
+    def _show(self, shown: ClusteringRow | None, groups: list[GoalGroup], scores: str) -> None:
+        self._scores = scores
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
         for group in groups:
@@ -175,6 +180,8 @@ class GoalsScreen(DecisionScreen):
             self.query_one(FindLine).say(f"{len(found):,} of {len(self.groups):,}")
         if self.clustering is not None:
             summary = summary_content(self.clustering, self.groups, filtered=bool(self.filter))
+            if self._scores:
+                summary = Content.assemble(summary, (f" · {self._scores}", "$tone-muted"))
             self.query_one("#summary", Static).update(summary)
         self._read_detail()
 

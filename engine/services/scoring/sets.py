@@ -27,6 +27,12 @@ class ScoreSets:
         with self._project.reading() as conn:
             return scores.sets(conn)
 
+    def name_in_force(self) -> str:
+        """Mode, model and adapter of the set in force; empty before any scoring. Quick."""
+        with self._project.reading() as conn:
+            now = scores.config_in_force(conn)
+        return "" if now is None else name_of(now)
+
     def use(self, config_hash: str) -> None:
         """Puts a set in force. Its decision rule comes with it, so choosing the other set again undoes this.
 
