@@ -89,9 +89,6 @@ def argilla(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[di
                 ]
             },
             "metadata": _names(item, left_behind),
-            "suggestions": {},
-            "responses": {},
-            "vectors": {},
         }
 
 

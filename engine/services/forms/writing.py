@@ -138,7 +138,9 @@ def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
         if not count:
             continue
         if what == "truth" and form not in ANNOTATION_FORMS:
-            sentences.append(f"{counted(count, 'conversation')} with truth; --truth adds it.")
+            sentences.append(
+                f"{counted(count, 'conversation')} with truth, which is left out; `export --truth` adds it."
+            )
             continue
         unit = "conversation" if what in _OF_CONVERSATIONS else "message"
         hint = (

@@ -20,7 +20,7 @@ from engine.store.project import Project
 
 Outcome = Literal[
     "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
-    "not understood",
+    "not_understood",
 ]  # fmt: skip
 """What became of an answer."""
 
@@ -46,10 +46,10 @@ _WORDS: dict[Outcome, tuple[str, str]] = {
         "id is that of several conversations here; no verdict was given",
         "ids are those of several conversations here; no verdict was given",
     ),
-    "not understood": ("answer was not understood", "answers were not understood"),
+    "not_understood": ("answer was not understood", "answers were not understood"),
 }
 _GAPS: tuple[Outcome, ...] = (
-    *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not understood"),
+    *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood"),
 )
 
 
@@ -159,7 +159,7 @@ def _plan(
             continue
         report.annotators.update([answer.annotator] if answer.annotator else [])
         if answer.verdict.strip().lower() not in _VERDICTS:
-            report.count("not understood", f"{answer.conversation}: {answer.verdict[:40]}")
+            report.count("not_understood", f"{answer.conversation}: {answer.verdict[:40]}")
             continue
         place = _place(conn, answer)
         if isinstance(place, int):
@@ -228,7 +228,7 @@ def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
         found = _answers_of(record, report)
         known += found is not None
         if found is None:
-            report.count("not understood", json.dumps(record)[:40])
+            report.count("not_understood", json.dumps(record)[:40])
         else:
             yield from found
     if not known:

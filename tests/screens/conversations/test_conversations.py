@@ -203,6 +203,22 @@ class TestMarks:
             assert isinstance(pilot.app.screen, ErrorDialog)
             assert "conversations.jsonl is there already." in text(pilot)
 
+    async def test_export_for_others(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The last choice leads to the forms of other programs; what was written is told with place and losses."""
+        monkeypatch.chdir(tmp_path)
+        support = project()
+        async with opened(support) as pilot:
+            await press(pilot, "F", "X", "end", "enter")
+            assert "Label Studio: tasks to judge" in text(pilot)
+            await press(pilot, "end", "enter", "enter")
+            await until(pilot, lambda: "Wrote 12 lines" in text(pilot))
+            notice = next(iter(pilot.app._notifications)).message
+            tasks = tmp_path / "conversations-label-studio.json"
+            assert f"to {tasks} and {tasks.with_suffix('.xml')}." in notice
+            names = [one["data"]["conversation"] for one in json.loads(tasks.read_text("utf-8"))]
+            listed = [row.external_id for row in support.conversations.rows(table(pilot).ids)]
+            assert names == listed
+
     async def test_tag(self) -> None:
         """`t` tags the marked ones in one act; a minus takes the tag away."""
         support = project()

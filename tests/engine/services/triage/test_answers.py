@@ -94,7 +94,7 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
     assert report.as_json() == dry.as_json()
     assert report.outcomes == {
         "given": 1, "conflicts": 1, "same": 1, "disagreements": 1, "unanswered": 1, "unknown": 1, "changed": 1,
-        "not understood": 1,
+        "not_understood": 1,
     }  # fmt: skip
     assert report.annotators == {"7": 6, "ann@example.org": 1, "8": 1}
     assert stands(project) == {**before, 1: (Verdict.INCOMPLETE, "ann@example.org: no refund")}

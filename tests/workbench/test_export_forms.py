@@ -1,0 +1,152 @@
+"""`export conversations` for other programs, and `verdicts import`, as a script uses them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation, render_log
+from engine.formats import Parsed, open_inputs
+from engine.records.triage import Verdict
+from engine.store import conversations, verdicts
+from engine.store.project import Project
+from tests.engine.store.support import fill, give_scores, talk, with_tools
+from workbench.cli import main
+
+BESIDE = ["--with", "scores,verdicts,goals,trees"]
+SECRET = "the lamp never came"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two conversations with truth; one is scored and has a verdict with a note."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "p.wb"
+    lamp = talk("lamp", "A lamp, please.", "Here it is.", meta={"n": 2}, truth={"reward": 0.0})
+    with Project.open(path, create=True) as opened:
+        fill(opened, [lamp, with_tools("flight")])
+        give_scores(opened, {1: 0.25})
+        opened.write(lambda conn: verdicts.give(conn, 1, Verdict.INCOMPLETE, SECRET))
+    return path
+
+
+def stored(project: Path) -> list[Conversation]:
+    with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+        return [one for _, _, one in conversations.export_conversations(conn)]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    code = main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+FILES = (
+    *("u.jsonl", "openai.jsonl", "anthropic.jsonl", "sharegpt.jsonl", "inspect.json", "csv.csv"),
+    "parquet.parquet",
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_known_is_no_truth(
+    project: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scores and verdicts that were written beside conversations are imported as metadata: no model reads them, and
+    they are no truth. The truth is written on request only, except in the uniform form."""
+    form = name.partition(".")[0]
+    asked = [] if form == "u" else ["--as", form]
+    code, _, told = run(capsys, "export", project, "conversations", *asked, *BESIDE, "-o", name)
+    assert code == 0, told
+    assert form == "u" or "2 conversations with truth, which is left out" in told
+    (source,) = open_inputs([Path(name)])
+    read = [one.conversation for one in source.records() if isinstance(one, Parsed)]
+    assert len(read) == 2
+    for before, after in zip(stored(project), read, strict=True):
+        truth = {key: value for key, value in (after.truth or {}).items() if key != "target"}
+        assert truth == (before.truth if form == "u" else {})
+        assert SECRET not in "".join(piece.text for piece in render_log(after.messages))
+    if form in ("u", "openai", "anthropic", "sharegpt"):
+        known = {"u": lambda meta: meta}.get(form, lambda meta: meta["metadata"])(read[0].meta)
+        assert known["workbench"]["verdict"] == "incomplete"
+        assert known["workbench"]["p"] == 0.25
+
+
+def test_columns(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table has a row for each message, with calls as JSON; what is known has columns, and so has the truth."""
+    code, _, _ = run(
+        capsys, "export", project, "conversations", "--as", "csv", *BESIDE, "--truth", "-o", "m.csv"
+    )
+    assert code == 0
+    with Path("m.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["conversation_id"], row["position"], row["role"]) for row in rows][:3] == [
+        ("lamp", "1", "user"), ("lamp", "2", "assistant"), ("flight", "1", "system"),
+    ]  # fmt: skip
+    assert {row["workbench_verdict"] for row in rows[:2]} == {"incomplete"}
+    assert json.loads(rows[0]["truth"]) == {"reward": 0.0}
+    (call,) = json.loads(rows[4]["tool_calls"])
+    assert call == {"id": "c1", "name": "book", "arguments": '{"to": "ZRH"}'}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["conversations", "--as", "argilla", "-o", "x.json", "--with", "scores"],
+        ["conversations", "--as", "label-studio", "-o", "x.json", "--truth"],
+        ["conversations", "--as", "label-studio"],
+        ["conversations", "--as", "csv", "--format", "jsonl"],
+        ["conversations", "--with", "scores,colours"],
+        ["conversations", "--truth"],
+        ["scores", "--with", "goals"],
+    ],
+    ids=" ".join,
+)
+def test_what_does_not_go_together(
+    project: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options that contradict each other are refused, and no file is written."""
+    code, out, told = run(capsys, "export", project, *words)
+    assert (code, out) == (2, ""), told
+    assert list(Path().glob("x*")) == []
+
+
+def test_parquet_without_pyarrow(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without pyarrow the error names what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, told = run(
+        capsys, "export", project, "conversations", "--as", "parquet", "-o", "x.parquet"
+    )
+    assert code == 1
+    assert "conversation-workbench[formats]" in told
+
+
+def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tasks go to Label Studio with their settings, without what is known; answers come back as verdicts, with exit
+    code 3 where some were not taken."""
+    code, out, _ = run(
+        capsys, "export", project, "conversations", "--json", "--as", "label-studio", "-o", "t.json"
+    )
+    assert (code, json.loads(out)["settings"]) == (0, "t.xml")
+    assert '<Choice value="incomplete"/>' in Path("t.xml").read_text("utf-8")
+    text = Path("t.json").read_text("utf-8")
+    assert SECRET not in text
+    assert "reward" not in text
+    found: list[dict[str, Any]] = json.loads(text)
+    result = {"from_name": "verdict", "type": "choices", "value": {"choices": ["complete"]}}
+    for task in found:
+        task["annotations"] = [{"completed_by": 1, "result": [result]}]
+    Path("back.json").write_text(json.dumps(found), encoding="utf-8")
+    code, out, _ = run(capsys, "verdicts", "import", project, "back.json")
+    assert code == 3
+    assert "1 verdict was given." in out
+    assert "another verdict, which stays" in out
+    code, out, _ = run(capsys, "verdicts", "import", project, "back.json", "--replace", "--json")
+    assert (code, json.loads(out)["replaced"], json.loads(out)["same"]) == (0, 1, 1)
