@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.json_values import as_json, kind_of
-from engine.formats.messages.forms import opened
+from engine.formats.messages.forms import UNKNOWN_ROLE, opened
 from engine.formats.messages.normalise import RENDERED_CALLS, TIMES, comparable
 from engine.formats.messages.parts import part_kind
 from engine.formats.opening.framing import Outer
@@ -57,6 +57,8 @@ def account(
     """
     kept = _Kept(conversation)
     found = Account(out_of_order=int(kept.out_of_order))
+    for word, text in kept.unknown_roles:
+        found.see(f"role {word}", text)
     exact = kept.exact
     apart = draft.left_out
     chars = found.chars
@@ -133,6 +135,7 @@ class _Kept:
 
     def __init__(self, conversation: Conversation) -> None:
         self.exact: dict[str, Place] = {}
+        self.unknown_roles: list[tuple[str, str]] = []
         times: list[Any] = []
         for message in conversation.messages:
             self.exact[message.content] = "messages"
@@ -145,6 +148,8 @@ class _Kept:
             self._put(message.tool_call_id, "calls")
             if message.facts is not None:
                 facts = json.loads(message.facts)
+                if isinstance(word := facts.get(UNKNOWN_ROLE), str):
+                    self.unknown_roles.append((word, message.content))
                 times.append(next((facts[key] for key in TIMES if key in facts), None))
                 for text in strings(facts):
                     self._put(text, "metadata")

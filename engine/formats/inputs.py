@@ -16,6 +16,7 @@ from engine.formats.detect import Records, sample_of
 from engine.formats.opening.containers import Content, cannot_open, contents, is_other
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
 from engine.formats.readers import reader_named
+from engine.formats.recognising import reader_of_one
 from engine.formats.single import parse
 from engine.records.imports import Detection, Input, Parsed, Rejected
 
@@ -201,7 +202,8 @@ class _Opener:
         if content.error is not None:
             raise content.error
         suffix = _suffix(content.label)
-        return _Conversations(content, Records(content, suffix, self._format, self._all_branches))
+        records = Records(content, suffix, self._format, self._all_branches)
+        return _Conversations(content, records, chosen=self._format is not None)
 
 
 def logs_in(folder: str) -> tuple[list[str], list[str]]:
@@ -235,10 +237,14 @@ def _reason(path: str, error: FormatError | OSError) -> str:
 
 
 class _Conversations:
-    """One input with a known format. A stream can be read once, a file any number of times."""
+    """One input with a known format. A stream can be read once, a file any number of times.
 
-    def __init__(self, content: Content, records: Records) -> None:
+    A record of another shape than the input's is read by the reader that knows it, unless the person chose the format.
+    """
+
+    def __init__(self, content: Content, records: Records, *, chosen: bool) -> None:
         self._content = content
+        self._chosen = chosen
         self._records = records
         self._name = content.name.encode("utf-8", "replace").decode("utf-8")
 
@@ -264,10 +270,7 @@ class _Conversations:
         ids = _Ids()
         try:
             for frame in self._records.frames():
-                if frame.reason is not None:
-                    yield Rejected(frame.line, frame.raw, frame.reason)
-                else:
-                    yield self._record(frame, ids)
+                yield self._record(frame, ids)
         except OSError as error:
             yield Rejected(None, b"", cannot_open(self.label, error).message)
         finally:
@@ -276,7 +279,15 @@ class _Conversations:
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
         fallback = self._name if frame.line is None else f"{self._name}-{frame.line}"
-        found = parse(self._records.reader, frame, fallback)
+        found: Parsed | Rejected
+        if frame.reason is not None:
+            found = Rejected(frame.line, frame.raw, frame.reason)
+        else:
+            found = parse(self._records.reader, frame, fallback)
+        if isinstance(found, Rejected) and not self._chosen:
+            other = reader_of_one(frame.value, self._records.reader)
+            read = found if other is None else parse(other, frame._replace(reason=None), fallback)
+            found = read if isinstance(read, Parsed) else found
         if isinstance(found, Rejected):
             return found
         free = ids.free(found.conversation.external_id)

@@ -13,6 +13,7 @@ from engine.formats.coded import (
     claude_code,
     cline,
     codex,
+    gemini_cli,
     langchain,
     openclaw,
     openhands,
@@ -20,6 +21,7 @@ from engine.formats.coded import (
     sgd,
     sharded_logs,
     swe_agents,
+    taskmaster_calls,
 )
 from engine.formats.coded.chat_logs import CHAT_LOGS
 from engine.formats.coded.model_calls import MODEL_CALLS
@@ -58,6 +60,15 @@ _CODED: tuple[Reader, ...] = (
         title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
         sample="sgd.json",
     ),
+    Reader(
+        "taskmaster_calls",
+        taskmaster_calls.recognise,
+        taskmaster_calls.read,
+        conditions=5,
+        title="dialogues of Taskmaster 4, with calls of an interface",
+        sample="taskmaster4.json",
+    ),
+    gemini_cli.lines_of(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
     *ROWS,
     Reader(
         "claude_code",

@@ -42,13 +42,16 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     return reader, why
 
 
-def reader_of_one(value: Any, but: Reader) -> Reader | None:
-    """Returns a reader for a record that the reader of its file could not read; None if there is none."""
+def reader_of_one(value: Any, own: Reader) -> Reader | None:
+    """Returns a reader for a record of another shape than its file's; None if the file's reader recognises it, or if no
+    reader does that takes one record as one conversation."""
+    if not isinstance(value, dict | list) or own.recognise(value) is not None:
+        return None
     return next(
         (
             reader
             for reader in all_readers()
-            if reader is not but and reader.arrange is None and reader.recognise(value) is not None
+            if reader.arrange is None and reader.recognise(value) is not None
         ),
         None,
     )

@@ -29,11 +29,67 @@ def recognise(record: Any) -> str | None:
         return None
     if record.get("type") in _KINDS and isinstance(record.get("payload"), dict):
         return "the records have `type`, `timestamp` and `payload`, as rollouts of Codex"
+    if _is_exec(record):
+        return "the records are events of `codex exec --json`"
     if record.get("record_type") == "state" or _is_old_header(record):
         return "the records are lines of older rollouts of Codex"
     if "payload" not in record and (is_response_item(record) or _is_old_message(record)):
         return "the records are items of the Responses API, as in older rollouts of Codex"
     return None
+
+
+def _is_exec(record: dict[str, Any]) -> bool:
+    """Whether a line is an event of `codex exec --json`."""
+    kind = record.get("type")
+    if not isinstance(kind, str) or "payload" in record:
+        return False
+    item = record.get("item")
+    ran = kind.startswith("item.") and isinstance(item, dict) and not item.keys().isdisjoint(_TYPES)
+    return ran or (kind == "thread.started" and "thread_id" in record) or kind in _TURNS
+
+
+_TYPES = ("type", "item_type")
+_TURNS = ("turn.started", "turn.completed", "turn.failed")
+
+
+def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The items of a stream of events in the form of the Responses API; of an item the last state counts."""
+    states: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        item = line.get("item")
+        if isinstance(item, dict) and _is_exec(line):
+            states[str(item.get("id"))] = item
+    for name, item in states.items():
+        kind = next((item[key] for key in _TYPES if isinstance(item.get(key), str)), "")
+        if kind in ("agent_message", "assistant_message"):
+            yield {"type": "message", "role": "assistant", "content": item.get("text") or ""}
+        elif kind == "user_message":
+            yield {"type": "message", "role": "user", "content": item.get("text") or ""}
+        elif kind == "reasoning":
+            yield {"type": "reasoning", "summary": [{"text": item.get("text") or ""}]}
+        else:
+            answers = ("aggregated_output", "result", "error", "status", "exit_code")
+            beside = ("id", *_TYPES, *answers)
+            arguments = {key: item[key] for key in item if key not in beside}
+            answer = {key: item[key] for key in answers if item.get(key) not in (None, "")}
+            text = answer.pop("aggregated_output", None)
+            yield {"type": "function_call", "name": kind, "arguments": arguments, "call_id": name}
+            yield {
+                "type": "function_call_output",
+                "call_id": name,
+                "output": text if isinstance(text, str) else answer,
+                **({"ended": answer} if text is not None and answer else {}),
+            }
+
+
+def _exec_repeats(lines: list[dict[str, Any]]) -> Iterator[tuple[int, str | int]]:
+    """The places of earlier states of items, and of what only tells how far an item is."""
+    last = {str(item.get("id")): id(item) for line in lines if (item := _object(line.get("item")))}
+    for line in lines:
+        item = _object(line.get("item"))
+        if last.get(str(item.get("id"))) != id(item):
+            yield (id(line), "item")
+        yield from ((id(item), key) for key in ("id", "status"))
 
 
 def _is_old_header(record: dict[str, Any]) -> bool:
@@ -77,6 +133,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     left_out: set[tuple[int, str | int]] = set()
     lines = [one for one in as_object(record).get("lines", ()) if isinstance(one, dict)]
     own = _prompts(lines)
+    if any(map(_is_exec, lines)):
+        items += _exec_items(lines)
+        name = next((str(line["thread_id"]) for line in lines if line.get("thread_id")), "")
+        about += [line for line in lines if "item" not in line]
+        left_out.update(_exec_repeats(lines))
+        lines = []
     for position, line in enumerate(lines):
         kind, body = line.get("type"), line.get("payload")
         time = line.get("timestamp")

@@ -13,7 +13,7 @@ from engine.formats.messages.normalise import created_at, read_messages, record_
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
 from engine.formats.reader import Draft, Reader
 
-_IDS = ("id", "request_id", "requestId", "response_id", "responseId")
+_IDS = ("id", "request_id", "requestId", "response_id", "responseId", "custom_id")
 
 
 class _Call(NamedTuple):
@@ -86,7 +86,7 @@ MODEL_CALLS: tuple[Reader, ...] = (
     ),
     _call(
         "openai_response", "responses of OpenAI's Responses API", "doc/openai_responses_object.json",
-        "object=response, output[].type", "", ".", "output",
+        "object=response, output[].type", "input", ".", "input, output",
     ),
     _call(
         "openai_items", "conversations of OpenAI's Responses API", "doc/openai_responses_items.jsonl",
@@ -95,6 +95,11 @@ MODEL_CALLS: tuple[Reader, ...] = (
     _call(
         "anthropic_response", "responses of Anthropic's Messages API", "anthropic_response_tool.json",
         "type=message, role=assistant, content[].type", "", ".", "content, role, type",
+    ),
+    _call(
+        "anthropic_batch", "results of Anthropic's Message Batches", "",
+        "custom_id, result.type", "", "result.message",
+        "result.message.content, result.message.role, result.message.type",
     ),
     _call(
         "bedrock_log", "logs of calls in Amazon Bedrock", "doc/bedrock_invocation_log.jsonl",

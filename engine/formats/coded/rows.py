@@ -180,6 +180,9 @@ _SPEAKERS: dict[str, Role] = {
 }
 """Words for speakers in tables and transcripts, in lower case, beside the usual roles."""
 
+UNREAD = "rows not read"
+"""Name under which the metadata of a conversation has those of its rows that are no messages."""
+
 _NUMBER = re.compile(r"\d{1,18}(\.\d+)?\Z")
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:|\Z)")
 
@@ -254,10 +257,10 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
-    """Returns the conversation of a group of rows as a draft.
+    """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
     Raises:
-        BadRecord: A row is not a message.
+        BadRecord: No row is a message.
     """
     record = as_object(record)
     rows = record.get("messages", [])
@@ -265,11 +268,13 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         rows = _in_order(rows)
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     found = record_id(record, ("id",), fallback_id)
-    if all(map(looks_like_message, rows)) and not any(map(_other_speaker, rows)):
+    if all(map(_plainly_spoken, rows)):
         return Draft(Conversation(found, read_messages(rows), created_at=created_at(first)))
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
     outcomes: dict[str, Any] = {}
+    unread: list[Any] = []
+    reason = "no messages"
     for row in rows:
         columns = _columns(row)
         if columns is None:
@@ -280,9 +285,17 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         for key in [key for key in facts if states_outcome(key)]:
             outcomes[key] = facts.pop(key) if facts[key] is not None else outcomes.get(key)
             facts.pop(key, None)
-        messages += _said(row, columns, facts, len(messages) + 1, speakers)
+        try:
+            messages += _said(row, columns, facts, len(messages) + 1, speakers)
+        except BadRecord as bad:  # the others are a conversation without it
+            reason = bad.reason
+            unread.append(row)
+    if not messages:
+        raise BadRecord(reason)
     began = as_time(first.get(_column(first, _TIMES, (str, int, float))))
-    return Draft(Conversation(found, tuple(messages), created_at=began), outcomes)
+    fields = {**outcomes, UNREAD: unread} if unread else outcomes
+    conversation = Conversation(found, tuple(messages), created_at=began)
+    return Draft(conversation, fields, unknown=tuple(map(_unread_row, unread)))
 
 
 def _said(
@@ -318,10 +331,15 @@ def _role(
     return role, word
 
 
-def _other_speaker(row: Any) -> bool:
-    """Whether a message is of a speaker with another word than the usual roles."""
+def _plainly_spoken(row: Any) -> bool:
+    """Whether a row is a message of one of the usual roles."""
+    return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
+
+
+def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row that was not read, as the account names it."""
     word = row.get("role", row.get("from"))
-    return role_named(word) is None and word.strip().lower() in _SPEAKERS
+    return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
 
 
 def _in_order(rows: list[Any]) -> list[Any]:
@@ -339,6 +357,8 @@ def _in_order(rows: list[Any]) -> list[Any]:
             isinstance(value, int | float) and not isinstance(value, bool) for value in values
         )
         if numbers or all(isinstance(value, str) and _ISO_DATE.match(value) for value in values):
+            if values[0] > values[-1] and values == sorted(values, reverse=True):
+                rows, values = rows[::-1], values[::-1]  # the newest first, also at the same time
             return [rows[at] for at in sorted(range(len(rows)), key=values.__getitem__)]
     return rows
 

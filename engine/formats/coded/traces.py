@@ -377,6 +377,8 @@ def _otel_spans(record: Any) -> tuple[list[Any], list[Any]]:
     """The spans of an export: OTLP, Jaeger, or an object of lists of spans."""
     if not isinstance(record, dict):
         return [], []
+    if isinstance(record.get("resourceLogs"), list):
+        return _spans_of_logs(record["resourceLogs"])
     spans: list[Any] = []
     said: list[Any] = []
     outer = record.get("resourceSpans", record.get("batches"))
@@ -393,6 +395,33 @@ def _otel_spans(record: Any) -> tuple[list[Any], list[Any]]:
     if record and all(_is_spans(value) for value in record.values()):
         return [span for value in record.values() for span in value], []
     return [record], []
+
+
+def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The log records of OTLP that are events of GenAI, as events of the spans that they name."""
+    spans: dict[tuple[str, str], dict[str, Any]] = {}
+    others: list[Any] = []
+    for resource in _objects(resources):
+        others += [{"resource": resource["resource"]}] if "resource" in resource else []
+        for scope in _objects(resource.get("scopeLogs")):
+            for log in _objects(scope.get("logRecords")):
+                said = _pairs(log.get("attributes"))
+                name = _text(log.get("eventName") or said.get("event.name"))
+                if not name.startswith("gen_ai."):
+                    others.append(log)
+                    continue
+                body = opened(_plain(log.get("body")))
+                body = body if isinstance(body, dict) else {"content": body} if body else {}
+                trace, key = _text(log.get("traceId")), _text(log.get("spanId"))
+                start = _first(log, "timeUnixNano", "observedTimeUnixNano")
+                span = spans.setdefault(
+                    (trace, key or (trace and "log") or _fingerprint(log)),
+                    {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
+                )
+                span["attributes"] = {"gen_ai.operation.name": "chat", **span.get("attributes", {})}
+                span["attributes"] |= {one: said[one] for one in said if one.startswith("gen_ai.")}
+                span.setdefault("events", []).append({"name": name, "attributes": {**said, **body}})
+    return list(spans.values()), others
 
 
 def _is_spans(value: Any) -> bool:

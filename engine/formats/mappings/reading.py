@@ -183,7 +183,14 @@ class _Reading:
         time = items.turns[0].time
         times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
         for position, one in enumerate(in_time_order(found, times)):
-            self._read_item(items, one, position)
+            try:
+                self._read_item(items, one, position)
+            except BadRecord:
+                if self._mapping.group is None:
+                    raise
+                self._used += [one.trail] if one.trail else []
+                self._events.append(one.value)  # the other records are a conversation without it
+                self._unknown.append(one.value)
 
     def _read_item(self, items: Items, item: Found, position: int) -> None:
         whole_record = item.trail == ()

@@ -19,6 +19,9 @@ from engine.formats.paths import decoded
 ChatMessage = dict[str, Any]
 """A message with role, content, tool_calls, tool_call_id, name and reasoning_content; other keys are facts."""
 
+UNKNOWN_ROLE = "unknown_role"
+"""Key of a message for a role of the log that is no known word; the account counts it."""
+
 _LANGCHAIN_ROLES = {
     "human": "user",
     "ai": "assistant",
@@ -89,7 +92,7 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     """The messages of the answer of a call; [] if it holds none but, at most, a text."""
     value = opened(value)
     if isinstance(value, list):
-        return _of_list(value)
+        return _of_stream(value) or _of_list(value)
     if isinstance(value, str):
         found = _of_text(value)
         return found if len(found) == 1 and found[0]["role"] == "assistant" else []
@@ -181,6 +184,8 @@ def as_message(value: Any) -> ChatMessage | None:
     if role_named(role) is None:  # the name of a tool or an agent stands in its place
         told = "tool" if value.get("tool_call_id") else "assistant"
         value = {**value, "role": told, "name": value.get("name") or role}
+        if told == "assistant":
+            value[UNKNOWN_ROLE] = role
     if "contents" in value or any(_wrapped_call(one) for one in _list(value.get("tool_calls"))):
         value = _openinference(value)
     message: ChatMessage = value
@@ -234,6 +239,7 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     """The messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each other
     are one message."""
     found: list[ChatMessage] = []
+    others: list[dict[str, Any]] = []
 
     def writing(part: str) -> ChatMessage:
         """The message of the assistant to which a part of it belongs."""
@@ -276,6 +282,10 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             message |= rest
         elif message := as_message(item):  # type: ignore[assignment]
             found.append({key: value for key, value in message.items() if key != "type"})
+        else:  # such as the list of a server's tools
+            others.append(dict(item))
+    if others and found:
+        found[0].setdefault("items", []).extend(others)
     return found
 
 
@@ -296,13 +306,21 @@ _ITEM_KEYS = frozenset(
 )
 
 
+_OTHER_ITEMS = frozenset(
+    ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
+)
+"""Items that are neither messages nor calls."""
+
+
 def is_response_item(value: Any) -> bool:
     """Whether a value is an item of the Responses API that is no message with role and content."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     kind = value["type"]
-    return (kind.endswith(("_call", "_call_output")) and kind != "tool_call") or (
-        kind == "reasoning" and "summary" in value
+    return (
+        (kind.endswith(("_call", "_call_output")) and kind != "tool_call")
+        or (kind == "reasoning" and "summary" in value)
+        or kind in _OTHER_ITEMS
     )
 
 
@@ -351,6 +369,37 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
                 str(_dict(_dict(call).get("function")).get("name") or _dict(call).get("name"))
             )
     return found
+
+
+def _of_stream(events: list[Any]) -> list[ChatMessage]:
+    """The answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such events."""
+    blocks: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        if not isinstance(event, dict):
+            return []
+        for name in ("contentBlockStart", "contentBlockDelta"):  # Bedrock Converse
+            event = {**event, **event[name]} if isinstance(event.get(name), dict) else event
+        begun = _dict(event.get("content_block") or event.get("start"))
+        delta = _dict(event.get("delta"))
+        if not begun and not delta.keys() & _DELTAS:
+            continue
+        at = event.get("index", event.get("contentBlockIndex"))
+        block = blocks.setdefault(at, {"type": "text"})
+        block |= {**begun, "type": "tool_use", **begun["toolUse"]} if "toolUse" in begun else begun
+        delta = {**delta, **_dict(delta.get("toolUse")), **_dict(delta.get("reasoningContent"))}
+        for key in ("text", "thinking"):
+            if isinstance(delta.get(key), str):
+                block[key] = (block.get(key) or "") + delta[key]
+        written = delta.get("partial_json", delta.get("input"))
+        if isinstance(written, str):
+            before = block.get("input")
+            block["input"] = (before if isinstance(before, str) else "") + written
+        if "reasoningContent" in delta:
+            block["type"] = "reasoning"
+    return [{"role": "assistant", "content": list(blocks.values())}] if blocks else []
+
+
+_DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
 
 
 def _pair(value: Any) -> ChatMessage | None:

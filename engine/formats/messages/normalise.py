@@ -10,9 +10,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from engine.conversation import Message, Role
+from engine.conversation import Message, Role, ToolCall
 from engine.formats.json_values import BadRecord, as_json, kind_of
-from engine.formats.messages.parts import MessageParts, calls_in_text, optional_text, read_call
+from engine.formats.messages.parts import (
+    MessageParts,
+    calls_in_text,
+    optional_text,
+    read_call,
+    reasoning_text,
+)
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
@@ -135,7 +141,7 @@ def messages_of(
     rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
     rest.update(facts or {})
     parts.facts = as_json(rest) if rest else None
-    parts.reasoning += [text for key in _REASONING_KEYS if (text := _written(item.get(key)))]
+    parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
     if spoken_by == "function_call" and isinstance(content, str):
         parts.calls += calls_in_text(content)
         content = "" if parts.calls else content
@@ -146,21 +152,28 @@ def messages_of(
     ):  # Vercel AI SDK 4; the text was written after them
         for entry in item["toolInvocations"]:
             parts.add({"type": "tool-invocation", "toolInvocation": entry})
-    _add_calls(item, parts)
+    calls = _listed_calls(item, number)
     if isinstance(content, list):
         for part in content:
             parts.add(part)
     elif isinstance(content, str):
-        parts.texts.append(
-            _without_rendering(content) if rendered_calls and parts.calls else content
-        )
+        parts.texts.append(_without_rendering(content) if rendered_calls and calls else content)
     elif content is not None:
         raise BadRecord(f"message {number} has content that is {kind_of(content)}")
-    elif isinstance(item.get("refusal"), str):
-        parts.texts.append(item["refusal"])
-    elif item.keys().isdisjoint(_CONTENT_KEYS):
+    elif item.keys().isdisjoint(_CONTENT_KEYS) and _instead(item) is None:
         raise BadRecord(f"message {number} has no content")
+    if not content and (spoken := _instead(item)) is not None:
+        parts.texts = [spoken]
+    parts.calls += calls
     return parts.close()
+
+
+def _instead(item: Mapping[str, Any]) -> str | None:
+    """What a message without content says: a refusal, or what was spoken (OpenAI); None for neither."""
+    audio = item.get("audio")
+    spoken = audio.get("transcript") if isinstance(audio, dict) else None
+    found = item.get("refusal") or spoken
+    return found if isinstance(found, str) else None
 
 
 def _bad_role(spoken_by: Any, number: int) -> str:
@@ -171,19 +184,14 @@ def _bad_role(spoken_by: Any, number: int) -> str:
     return f"message {number} has a role that is {kind_of(spoken_by)}"
 
 
-def _add_calls(item: Mapping[str, Any], parts: MessageParts) -> None:
+def _listed_calls(item: Mapping[str, Any], number: int) -> list[ToolCall]:
+    """The calls that a message has beside its content."""
     listed = item.get("tool_calls")
-    if listed is not None:
-        if not isinstance(listed, list):
-            raise BadRecord(f"message {parts.number} has tool_calls that are {kind_of(listed)}")
-        parts.calls += [read_call(entry, parts.number) for entry in listed]
+    if listed is not None and not isinstance(listed, list):
+        raise BadRecord(f"message {number} has tool_calls that are {kind_of(listed)}")
+    calls = [read_call(entry, number) for entry in listed or ()]
     old = item.get("function_call")
-    if old is not None:
-        parts.calls.append(read_call(old, parts.number))
-
-
-def _written(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return calls if old is None else [*calls, read_call(old, number)]
 
 
 def _without_rendering(text: str) -> str:

@@ -60,6 +60,8 @@ _CALL_IDS = ("id", "toolCallId", "toolUseId", "tool_use_id", "tool_call_id", "ca
 _ANSWERED_IDS = ("tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "call_id", "id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 _RESULTS = ("content", "output", "result", "response")
+_ENDED = ("output-available", "result")
+"""States of a call in the Vercel AI SDK that has an answer, which may be null."""
 _MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
 _MEDIA_NAMES = ("filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri")
 _LONGEST_URL = 2_000
@@ -90,24 +92,31 @@ class MessageParts:
             BadRecord: It is neither text nor an object.
         """
         if isinstance(part, str):
-            self.texts.append(part)
+            self._add_text(part)
             return
         if not isinstance(part, dict):
             raise BadRecord(f"message {self.number} has a content part that is {kind_of(part)}")
         kind = part_kind(part)
         inner = _inner(part)
         if kind == "text":
-            self.texts.append(_text(part) or "")
+            self._add_text(_text(part) or "")
         elif kind == "call":
             self._add_call(inner)
         elif kind == "answer":
             self._add_answer(inner, _first(inner, _RESULTS))
         elif kind == "reasoning":
+            if self.calls:
+                self._end()
             self.reasoning.append(_reasoning(inner))
         elif kind == "media":
-            self.texts += [media_reference(part), *_file_text(part)]
+            self._add_text("\n".join([media_reference(part), *_file_text(part)]))
         elif kind == "unknown":
-            self.texts.append(as_json(part))
+            self._add_text(as_json(part))
+
+    def _add_text(self, text: str) -> None:
+        if self.calls and text.strip():  # it was written after the call
+            self._end()
+        self.texts.append(text)
 
     def close(self) -> list[Message]:
         """Returns all messages, at least one; the first has the facts."""
@@ -138,8 +147,8 @@ class MessageParts:
         name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
         arguments = _first(part, _ARGUMENTS)
         self.calls.append(ToolCall(str(name), _as_text(arguments), _id(part, _CALL_IDS)))
-        answer = next((part[key] for key in ("output", "result", "errorText") if key in part), None)
-        if answer is not None:
+        answer = _first(part, ("output", "result", "errorText"))
+        if answer is not None or part.get("state") in _ENDED:
             self._add_answer(part, answer)
 
     def _add_answer(self, part: Mapping[str, Any], answer: Any) -> None:
@@ -152,6 +161,7 @@ class MessageParts:
                 answer_text(answer),
                 name if isinstance(name, str) else None,
                 tool_call_id=_id(part, _ANSWERED_IDS),
+                facts=as_json(failed) if (failed := _failure(part)) else None,
             )
         )
 
@@ -274,6 +284,16 @@ def _text(part: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def reasoning_text(value: Any) -> str:
+    """What a model thought, as text: a text, an object with one, or a list of these; JSON for anything else; empty for
+    nothing."""
+    if value is None or value == [] or value == {} or isinstance(value, bool):
+        return ""
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(reasoning_text, value)))
+    return _reasoning(value) if isinstance(value, dict) else _as_text(value)
+
+
 def _reasoning(part: Mapping[str, Any]) -> str:
     found = _first(
         part,
@@ -291,7 +311,23 @@ def _file_text(part: Mapping[str, Any]) -> list[str]:
     source = part.get("source")
     inline = isinstance(source, dict) and source.get("type") == "text"
     text = source.get("data") if inline and isinstance(source, dict) else part.get("content")
+    if isinstance(source, dict) and source.get("type") == "content":  # Anthropic: parts in a part
+        text = answer_text(source.get("content"))
     return [text] if isinstance(text, str) else []
+
+
+def _failure(part: Mapping[str, Any]) -> dict[str, Any]:
+    """What a part says of the failure of a tool; empty where it does not say that it failed."""
+    return {
+        key: part[key]
+        for key, told in (
+            ("is_error", True),
+            ("isError", True),
+            ("status", "error"),
+            ("state", "output-error"),
+        )
+        if part.get(key) == told
+    }
 
 
 def _answer_part(part: Any) -> str:
@@ -315,6 +351,8 @@ def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 def _id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     found = _first(part, keys)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
     return found if isinstance(found, str) else None
 
 

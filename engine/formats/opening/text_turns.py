@@ -164,6 +164,16 @@ def _divided(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
     return _record(messages, text[: starts[0].start()] if starts else text)
 
 
+_SPELLED_OUT = {"q": "question", "a": "answer"}
+"""Words of which the letters are short; elsewhere A and B are names of people."""
+
+
+def _spelled_out(record: dict[str, Any]) -> dict[str, Any]:
+    for message in record["messages"]:
+        message["speaker"] = _SPELLED_OUT.get(message["speaker"].lower(), message["speaker"])
+    return record
+
+
 def _record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
     return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
 
@@ -189,7 +199,7 @@ def _markdown(text: str) -> dict[str, Any]:
     record = _divided(_markdown_turns(text), text)
     for message in record["messages"]:
         message["content"] = re.sub(r"(?:\A|\n+)-{3,}\s*\Z", "", message["content"])
-    return record
+    return _spelled_out(record)
 
 
 def _chatml_turns(text: str) -> list[re.Match[str]]:
@@ -352,7 +362,7 @@ _STYLES: tuple[_Style, ...] = (
     _Style(
         "text",
         lambda text: bool(_plain_turns(text)),
-        lambda text: _divided(_plain_turns(text), text),
+        lambda text: _spelled_out(_divided(_plain_turns(text), text)),
         _plain_parts,
     ),
 )

@@ -141,8 +141,8 @@ def test_tool_invocations_beside_the_content_are_kept() -> None:
 
 
 def test_odd_ids_of_calls_stop_nothing() -> None:
-    """An id that is no text is left out, and the record is read."""
-    invocation = {"toolCallId": 5, "toolName": "sum", "args": {"a": 1}, "result": 2}
+    """An id that is neither text nor a number is left out, and the record is read."""
+    invocation = {"toolCallId": [5], "toolName": "sum", "args": {"a": 1}, "result": 2}
     found = messages({"role": "assistant", "content": "Two.", "toolInvocations": [invocation]})
     assert found[0].tool_calls == (ToolCall("sum", '{"a": 1}', None),)
 

@@ -48,7 +48,7 @@ HI = [("User", "Hi there"), ("Assistant", "Hello.\n\nHow are you?")]
             [("Human", "Hi"), ("Assistant", "Ho"), ("Human", "Bye")],
         ),
         ("[10:02] Agent: Hi\n[10:03] Customer: Ho", "text", [("Agent", "Hi"), ("Customer", "Ho")]),
-        ("Q: What is 2+2?\nA: 4", "text", [("Q", "What is 2+2?"), ("A", "4")]),
+        ("Q: What is 2+2?\nA: 4", "text", [("question", "What is 2+2?"), ("answer", "4")]),
         (
             "<|im_start|>system\nBe kind<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n",
             "ChatML",
