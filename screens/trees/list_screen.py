@@ -54,6 +54,8 @@ class TreeSetScreen(WorkbenchScreen[None]):
         Binding("slash", "search", "Find", key_display="/", tooltip="Find words in the messages"),
         Binding("s", "sort", "Sort", tooltip="Sort by a column"),
         Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
+        Binding("o", "read", "Read", tooltip="Read the conversation of the tree", show=False),
+        Binding("J", "judge", "Judge", tooltip="Triage of just the conversations listed", show=False),
         Binding("c", "configuration", "Set", tooltip="Trees of another alpha, place or model"),
         Binding("r", "run_trees", "Grow", tooltip="Grow trees; says first how many"),
         Binding("w", "worst", "Turns", tooltip="Every turn, or the worst of each conversation", show=False),
@@ -187,6 +189,24 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.app.push_screen(
             TreeScreen(self.services, self.feed, row.conversation_id, row.step, self.MODE)
         )
+
+    def _conversations(self) -> array[int]:
+        """The conversations of the trees that are listed, in their order, each once."""
+        found = (self._by_id[key].row.conversation_id for key in self.table.ids)
+        return array("q", dict.fromkeys(found))
+
+    def action_read(self) -> None:
+        """Opens the conversation of the tree under the cursor in the reader."""
+        if self.table.cursor_id is not None:
+            order = self._conversations()
+            self.open_reader(
+                order, order.index(self._by_id[self.table.cursor_id].row.conversation_id)
+            )
+
+    def action_judge(self) -> None:
+        """Goes to triage of the conversations of the trees that are listed."""
+        name = f"trees {self._query.filter}".rstrip()
+        self.triage_only(one_line(name, 60), self._conversations())
 
     # Changing the query
 

@@ -22,11 +22,13 @@ from engine.store import trees as stored
 from engine.store.project import Project
 from engine.store.trees import TreeEntry
 from engine.trees.tree import TreeOptions
+from screens.reader.screen import ReaderScreen
 from screens.trees.columns import FEWEST, ORDERS, Deciles, ordered
 from screens.trees.list_screen import TreeSetScreen
 from screens.trees.pane import TreePane
 from screens.trees.scatter import CURSOR
 from screens.trees.screen import TreeScreen
+from screens.triage.screen import TriageScreen
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import project as sample_project
 from tests.screens.test_real_store import services
@@ -113,6 +115,26 @@ class TestTable:
                 assert "longer than the context" in text(pilot)
                 await press(pilot, "home", "enter")
                 assert isinstance(pilot.app.screen, TreeScreen)
+
+    async def test_the_conversations_behind_the_trees(self, tmp_path: Path) -> None:
+        """o reads the conversation of the tree under the cursor, J judges just those listed, and escape leads back."""
+        with with_trees(tmp_path / "t.wb", 3) as project:
+            async with listed(project) as pilot:
+                trees = pilot.app.screen
+                assert isinstance(trees, TreeSetScreen)
+                await press(pilot, "down")
+                at = trees.table.cursor_id
+                await press(pilot, "o")
+                reader = pilot.app.screen
+                assert isinstance(reader, ReaderScreen)
+                await press(pilot, "escape", "J")
+                triage = pilot.app.screen
+                assert isinstance(triage, TriageScreen)
+                assert triage.only is not None
+                assert sorted(triage.only.ids) == [1, 2, 3]
+                await press(pilot, "escape")
+                await until(pilot, lambda: pilot.app.screen is trees)
+                assert trees.table.cursor_id == at
 
     async def test_another_set(self, tmp_path: Path) -> None:
         """c chooses which configuration's trees are shown."""
