@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.conversation import MOST_MESSAGES
@@ -38,7 +38,9 @@ def parse(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
     return Parsed(frame.line, frame.raw, conversation, leaks, counted)
 
 
-def parse_made(record: Mapping[str, Any], format: str, fallback_id: str) -> Parsed | Rejected:
+def parse_made(
+    record: Mapping[str, Any] | Sequence[Any], format: str, fallback_id: str
+) -> Parsed | Rejected:
     """Reads a record that this program made, as if it came from a file of that format.
 
     Raises:

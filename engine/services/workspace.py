@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from engine import folders
+from engine.errors import Cancelled, WorkbenchError
 from engine.events import DataChanged, Event, Listener
-from engine.jobs.runner import JobRunner
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.model.catalog import Catalog
 from engine.services.comparison.service import ComparisonService
 from engine.services.exports import ExportFiles
@@ -20,6 +22,7 @@ from engine.services.models.endpoints import Endpoints
 from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
+from engine.services.scoring.one_conversation import ConversationScorer
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.scoring.sets import ScoreSets
 from engine.services.services import ProjectInfo, Services
@@ -75,6 +78,7 @@ class Workspace:
         self._setup = RunSetup(self.project, self.process, self.catalog, self.endpoints)
         self.prompts, self.models_in_use = self._setup.prompts, self._setup.models
         self.scoring_runs = ScoringRuns(self._setup)
+        self.conversation_scorer = ConversationScorer(self._setup, self.scoring_runs)
         self.tree_runs = TreeRuns(self._setup)
         self.merge_queue_cache = MergeQueueCache(
             self.project, DecisionLog(self.project), folders.cache_dir() / "neighbours"
@@ -141,6 +145,28 @@ class Workspace:
         self.teaching.noticed()
 
     # Runs
+
+    def run(self, stages: Sequence[Stage], listener: Listener | None = None) -> None:
+        """Runs stages one after another while the caller waits; what was committed stays if one fails.
+
+        Args:
+            listener: Called with the events of these stages.
+
+        Raises:
+            WorkbenchError: A stage failed.
+            Cancelled: A stage was cancelled, such as from the keyboard.
+        """
+        unsubscribe = self.subscribe(listener) if listener else None
+        try:
+            for stage in stages:
+                outcome = self.runner.run(stage)
+                if isinstance(outcome, JobFailed):
+                    raise WorkbenchError(outcome.message, outcome.hint)
+                if isinstance(outcome, JobCancelled):
+                    raise Cancelled(outcome.message)
+        finally:
+            if unsubscribe:
+                unsubscribe()
 
     def goal_stages(self) -> GoalStages:
         """The stages of goal runs, made for this project."""

@@ -82,6 +82,16 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()
 
+    def tasks_of(self, messages: Sequence[Message]) -> tuple[str, str | None]:
+        """Returns the remaining tasks of one conversation, one a line, and None; or an empty text and the reason why
+        there are none. Stores nothing.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+        """
+        self._work.load()
+        return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
+
     def _key_of(self, entry: RemainingEntry) -> int:
         return entry.conversation_id
 

@@ -11,10 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from engine import folders
-from engine.errors import Cancelled, WorkbenchError
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Stage
-from engine.jobs.runner import JobCancelled, JobFailed
 from engine.jobs.time_left import TimeLeft, in_words
 from engine.number_format import duration
 from engine.services.workspace import Workspace
@@ -157,13 +155,4 @@ def run_stages(
         Cancelled: A stage was cancelled from the keyboard.
     """
     folders.log_to_file()
-    unsubscribe = workspace.subscribe(narrator or Narrator())
-    try:
-        for stage in stages:
-            outcome = workspace.runner.run(stage)
-            if isinstance(outcome, JobFailed):
-                raise WorkbenchError(outcome.message, outcome.hint)
-            if isinstance(outcome, JobCancelled):
-                raise Cancelled(outcome.message)
-    finally:
-        unsubscribe()
+    workspace.run(stages, narrator or Narrator())

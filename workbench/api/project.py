@@ -1,0 +1,456 @@
+"""An open project for Python programs: each method is one action of a service; filters are those of the screens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import UsageError, WorkbenchError
+from engine.events import Event, JobProgress, Listener
+from engine.filters import ListQuery, SortKey
+from engine.jobs.contract import Stage
+from engine.records.goals import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
+from engine.records.scores import Mode, ScoreSet
+from engine.records.triage import Verdict, VerdictRow
+from engine.services.exports import ExportKind, export_lines
+from engine.services.run_requests import ClusteringRequest, ScoringRequest, TreeRequest
+from engine.services.scoring.sets import in_force
+from engine.services.table_export import table_lines
+from engine.services.workspace import Workspace
+from engine.stages.checking import CheckStage
+from engine.stages.importing import ImportStage
+from engine.store import conversations
+from workbench.commands.options import read_filter
+
+if TYPE_CHECKING:
+    import pandas
+
+Line = dict[str, Any]
+"""One line of an export, with the keys that `workbench export` writes."""
+
+OnProgress = Callable[[JobProgress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What an import did.
+
+    Attributes:
+        new: Number of new conversations; `grew`, `changed`, `duplicate` and `unchanged` count the other ones.
+        quarantined: Number of records that could not be read.
+        leaks: Number of things that give an ending away and are kept from models.
+        warnings: Labels of sources of whose text more than 2% was read nowhere; `workbench import` says what.
+    """
+
+    new: int
+    grew: int
+    changed: int
+    duplicate: int
+    unchanged: int
+    quarantined: int
+    leaks: int
+    warnings: tuple[str, ...]
+
+
+class Project:
+    """An open project. Close it, or use it as a context manager.
+
+    It takes the same lock as a workbench: while it is open for writing, others can only read. Every `filter` is a line
+    of the filter language, such as `state:incomplete turns>5 "refund"`; an empty one matches all.
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = False, read_only: bool = False) -> None:
+        """See `open`."""
+        self._workspace = Workspace(Path(path).expanduser(), create=create, read_only=read_only)
+        self._services = self._workspace.services()
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<workbench.Project {self.path}>"
+
+    @property
+    def path(self) -> str:
+        """The project file."""
+        return self._services.project.path
+
+    def close(self) -> None:
+        """Ends the model process and closes the file; what was committed stays. May be called again."""
+        self._workspace.close()
+
+    # Bringing in, and running
+
+    def import_files(
+        self,
+        *paths: str | Path,
+        format: str | None = None,
+        all_branches: bool = False,
+        replace: bool = False,
+        progress: OnProgress | bool = False,
+    ) -> ImportResult:
+        """Imports files and folders, and looks at what is new, as `workbench import` does.
+
+        Args:
+            format: Name of a format; None detects it.
+            all_branches: Make a conversation of each branch of a tree of messages.
+            replace: Put changed conversations in the place of the stored ones of their ids.
+            progress: Called with the progress of the work; True draws it on standard error.
+
+        Raises:
+            FormatError: An input cannot be read.
+            WorkbenchError: The project cannot be written.
+        """
+        stage = ImportStage(
+            self._workspace.project,
+            [str(path) for path in paths],
+            format,
+            all_branches=all_branches,
+            replace=replace,
+        )
+        self._run([stage, CheckStage(self._workspace.project)], progress)
+        return ImportResult(
+            new=stage.new,
+            grew=stage.grew,
+            changed=stage.changed,
+            duplicate=stage.duplicate,
+            unchanged=stage.unchanged,
+            quarantined=stage.quarantined,
+            leaks=stage.leaks,
+            warnings=tuple(one.label for one in stage.sources if one.account.warns),
+        )
+
+    def score(
+        self,
+        filter: str = "",
+        *,
+        mode: Mode | None = None,
+        model: str | None = None,
+        adapter: str | Path | None = None,
+        limit: int | None = None,
+        remaining: bool = True,
+        tune: bool = True,
+        progress: OnProgress | bool = False,
+    ) -> ScoreSet | None:
+        """Scores what is not scored yet, and writes remaining tasks, as `workbench run complete` does.
+
+        Args:
+            mode, model, adapter: None takes what suits the project best.
+            limit: Only the first so many conversations.
+            remaining: Write the remaining tasks of conversations below the threshold.
+            tune: Tune the model first, if it never was on this machine.
+            progress: As in `import_files`.
+
+        Returns:
+            The set of scores that is in force; it says mode, model, adapter and the test. None if nothing is scored.
+
+        Raises:
+            WorkbenchError: There is no such model, or a stage failed; what was committed stays.
+        """
+        request = ScoringRequest(
+            mode=mode,
+            model=model,
+            adapter=None if adapter is None else str(adapter),
+            filter=read_filter(filter),
+            limit=limit,
+            remaining=remaining,
+            tune=tune,
+        )
+        self._run(self._workspace.scoring_runs.run(request).stages, progress)
+        return self.scored_by()
+
+    def cluster(
+        self,
+        filter: str = "",
+        *,
+        text: GoalText = DEFAULT_TEXT,
+        embedder: str = "tfidf",
+        k: int | None = None,
+        seed: int = 0,
+        decide: Decide = "ask",
+        labels: bool = True,
+        model: str | None = None,
+        limit: int | None = None,
+        progress: OnProgress | bool = False,
+    ) -> list[GoalGroup]:
+        """Clusters goals as `workbench run cluster` does, and returns the groups, largest first.
+
+        Args:
+            text: What stands for a goal.
+            embedder: `tfidf`, `minilm`, `mixed`, the path of a GGUF embedding model, or a URL.
+            k: Number of clusters to begin with; None proposes one.
+            decide: Who decides on merges: `ask` leaves them to a person.
+            labels: Ask the model for labels and merges; False asks none.
+            progress: As in `import_files`.
+
+        Raises:
+            WorkbenchError: A stage failed; what was committed stays.
+        """
+        request = ClusteringRequest(
+            text=text,
+            embedder=embedder,
+            k=k,
+            seed=seed,
+            decide=decide,
+            model=model,
+            labels=labels,
+            filter=read_filter(filter),
+            limit=limit,
+        )
+        self._run(self._workspace.goal_stages().cluster(request), progress)
+        return self.goals()
+
+    def grow_trees(
+        self,
+        filter: str = "",
+        *,
+        request: TreeRequest | None = None,
+        limit: int | None = None,
+        progress: OnProgress | bool = False,
+    ) -> None:
+        """Grows the response trees that are missing, as `workbench run trees` does; `trees` reads them.
+
+        Args:
+            request: How they grow (`engine.services.run_requests.TreeRequest`); its filter and limit are not used.
+            progress: As in `import_files`.
+
+        Raises:
+            WorkbenchError: A stage failed; what was committed stays.
+        """
+        wanted = changed(request or TreeRequest(), filter=read_filter(filter), limit=limit)
+        self._run(self._workspace.tree_runs.stages(wanted), progress)
+
+    # Reading
+
+    def count(self, filter: str = "") -> int:
+        """Number of conversations that match.
+
+        Raises:
+            UsageError: The filter cannot be understood.
+        """
+        return len(self._services.conversations.ids(ListQuery(read_filter(filter))))
+
+    def counts(self, filter: str = "") -> dict[str, int]:
+        """Number of conversations that match, `conversations`, and of those in each state."""
+        found = self._services.conversations.counts(ListQuery(read_filter(filter)))
+        return {
+            "conversations": found.conversations,
+            "complete": found.complete,
+            "incomplete": found.incomplete,
+            "borderline": found.borderline,
+            "unscored": found.unscored,
+        }
+
+    def table(
+        self,
+        filter: str = "",
+        *,
+        sort: SortKey = "id",
+        reverse: bool = False,
+        limit: int | None = None,
+        truth: bool = False,
+    ) -> list[Line]:
+        """One dictionary for each conversation with all that is known of it, as `export PROJECT table` writes.
+
+        Args:
+            truth: Adds what is known from elsewhere.
+
+        Raises:
+            UsageError: The filter cannot be understood.
+        """
+        ids = self._ids(filter, sort, reverse)[:limit]
+        with (
+            self._workspace.project.reading() as conn,
+            closing(table_lines(conn, ids, truth=truth)) as lines,
+        ):
+            return list(lines)
+
+    def frame(self, filter: str = "", *, truth: bool = False) -> pandas.DataFrame:
+        """The table as a DataFrame of pandas, which must be installed.
+
+        Raises:
+            WorkbenchError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise WorkbenchError("pandas is not installed.", "pip install pandas") from error
+        return pandas.DataFrame(self.table(filter, truth=truth))
+
+    def conversations(self, filter: str = "") -> list[Line]:
+        """The conversations with `messages`, `meta` and `truth`, as imported."""
+        return self._lines("conversations", filter)
+
+    def curves(self, filter: str = "") -> list[Line]:
+        """Each conversation with its score in force, and `curve`: a point for each boundary."""
+        return self._lines("scores", filter)
+
+    def trees(self, filter: str = "") -> list[Line]:
+        """The response trees with measures and answers."""
+        return self._lines("trees", filter)
+
+    def verdicts(self, filter: str = "") -> list[Line]:
+        """The conversations that a person judged, noted or tagged."""
+        return self._lines("verdicts", filter)
+
+    def assignments(self, filter: str = "") -> list[Line]:
+        """Each conversation with its goal, its share, and other goals that it may have.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+        """
+        return self._lines("assignments", filter)
+
+    def decisions(self) -> list[Line]:
+        """All decisions on goals, oldest first; `stands` is False for those that were undone.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+        """
+        return self._lines("decisions", None)
+
+    def goals(self, filter: str = "") -> list[GoalGroup]:
+        """The groups after all decisions, largest first; with a filter they count only what matches."""
+        return self._services.goals.groups(read_filter(filter))
+
+    def scored_by(self) -> ScoreSet | None:
+        """The set of scores in force; None before any."""
+        return in_force(self._services.score_sets.all())
+
+    # Deciding
+
+    def give(
+        self, id: str, verdict: Verdict | str, note: str = "", *, source: str | None = None
+    ) -> VerdictRow:
+        """Records a verdict of a person: `complete`, `incomplete` or `unsure`.
+
+        Args:
+            id: The id of the conversation in its source.
+            source: Label of the source, where several have this id.
+
+        Raises:
+            UsageError: There is no such conversation or verdict, or several conversations have this id.
+        """
+        try:
+            given = Verdict(verdict)
+        except ValueError as error:
+            known = ", ".join(Verdict)
+            raise UsageError(f"There is no verdict {verdict!r}.", f"Choose of {known}.") from error
+        return self._services.triage.give(self._id(id, source), given, note)
+
+    def tag(self, filter: str, tag: str) -> int:
+        """Tags the conversations that match, in one act, and returns how many."""
+        ids = self._ids(filter)
+        self._services.triage.tag(ids, tag)
+        return len(ids)
+
+    def undo_verdict(self) -> VerdictRow | None:
+        """Undoes the newest verdict, note or tag, and returns what holds then; None when nothing is left."""
+        return self._services.triage.undo()
+
+    def proposal(self) -> Proposal | None:
+        """The next pair of goals that may be one; None when none is left."""
+        return self._services.goals.proposal()
+
+    def merge(self, proposal: Proposal, label: str | None = None) -> GoalDecision:
+        """Merges the two goals of a proposal."""
+        return self._services.goals.merge(proposal, label)
+
+    def apart(self, proposal: Proposal, *, never: bool = False) -> GoalDecision:
+        """Keeps the two goals of a proposal apart; with `never` in later clusterings too."""
+        return self._services.goals.apart(proposal, never=never)
+
+    def rename(self, goal: str, label: str) -> GoalDecision:
+        """Gives a goal, named by its id, another label."""
+        return self._services.goals.rename(goal, label)
+
+    def undo_decision(self) -> GoalDecision | None:
+        """Undoes the newest decision on goals and returns it; None when nothing is left."""
+        return self._services.goals.undo()
+
+    # Within
+
+    def _run(self, stages: Sequence[Stage], progress: OnProgress | bool) -> None:
+        self._workspace.run(stages, _listener(progress))
+
+    def _ids(self, filter: str, sort: SortKey = "id", reverse: bool = False) -> Sequence[int]:
+        return self._services.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
+
+    def _lines(self, kind: ExportKind, filter: str | None) -> list[Line]:
+        wanted = self._ids(filter) if filter else None
+        with (
+            self._workspace.project.reading() as conn,
+            closing(export_lines(conn, kind, wanted)) as lines,
+        ):
+            return list(lines)
+
+    def _id(self, name: str, source: str | None) -> int:
+        with self._workspace.project.reading() as conn:
+            found = conversations.by_name(conn, name, source)
+        if not found:
+            raise UsageError(f"There is no conversation {name!r}.", "`table` lists their ids.")
+        if len(found) > 1:
+            raise UsageError(
+                f"{len(found)} conversations have the id {name!r}.", "Name the source."
+            )
+        return found[0]
+
+
+def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> Project:
+    """Opens a project.
+
+    Args:
+        create: Make a new project if there is none.
+        read_only: Take no lock and write nothing.
+
+    Raises:
+        ProjectLocked: Another workbench is writing it.
+        ProjectError: There is no such project, or the file cannot be opened.
+
+    >>> import workbench
+    >>> p = workbench.open("support.wb", create=True)
+    >>> p.import_files("logs.jsonl").new
+    3
+    >>> p.count("turns>1")
+    2
+    >>> [row["id"] for row in p.table('"refund"')]
+    ['b']
+    >>> _ = p.give("b", "incomplete", "the money never came")
+    >>> [line["id"] for line in p.verdicts("verdict:incomplete")]
+    ['b']
+    >>> p.count("turns>")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    engine.errors.UsageError: ...
+    >>> p.close()
+    """
+    return Project(path, create=create, read_only=read_only)
+
+
+def _listener(progress: OnProgress | bool) -> Listener | None:
+    """What is told of the events of a run."""
+    if progress is True:
+        from workbench.commands.narration import Narrator
+
+        return Narrator()
+    if progress is False:
+        return None
+    report: OnProgress = progress
+
+    def listen(event: Event) -> None:
+        if isinstance(event, JobProgress):
+            report(event)
+
+    return listen
