@@ -77,7 +77,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
                 placeholder="a file, an archive or a folder of logs", suggester=PathSuggester()
             )
             yield Static(self._formats(), id="problem")
-            keys = (("enter", "imports"), ("tab", "completes"), ("^t", "asks where messages are"))
+            keys = (("enter", "imports"), ("tab", "completes"), ("^t", "maps any file"))
             yield Static(hint_line(*keys, ("escape", "cancels")))
 
     def _formats(self) -> Content:
