@@ -326,7 +326,9 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to undo.", markup=False)
                 return
-            if row.kind == "give" and self.blind is None:
+            if row.count > 1 and row.kind in ("give", "note"):
+                self._imported(row, "taken back")
+            elif row.kind == "give" and self.blind is None:
                 self.queue.bring_back(row.conversation_id, "you took its verdict back")
                 self.moved()
             elif row.kind == "repeat" and self.blind is not None:
@@ -347,7 +349,9 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to redo.", markup=False)
                 return
-            if row.kind == "give":
+            if row.count > 1 and row.kind in ("give", "note"):
+                self._imported(row, "given again")
+            elif row.kind == "give":
                 self.queue.settle(row.conversation_id)
                 self.moved()
             else:
@@ -355,6 +359,12 @@ class TriageScreen(WorkbenchScreen[None]):
             self._written(row)
 
         write_in_order(self, self.services.triage.redo, redone, self.show_error)
+
+    def _imported(self, row: VerdictRow, done: str) -> None:
+        """Tells that the verdicts of an import were undone or redone, and reads the queue again."""
+        self.notify(formatting.act_notice(row, done), markup=False)
+        if self.blind is None:
+            self._ask_anew()
 
     # Order and filter
 

@@ -9,6 +9,7 @@ from engine.events import DataChanged
 from engine.filters import ListQuery, parse_filter
 from engine.records.scores import DecisionRule
 from engine.records.triage import TriageItem, TriagePage, Verdict
+from engine.store import verdicts
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from screens.triage.queue import TriageQueue
@@ -69,6 +70,22 @@ class TestVerdicts:
 
             assert len(support.acts()) == 2
             assert "support/0026" in lines(pilot)[1]
+
+    async def test_undo_of_an_import(self) -> None:
+        """Verdicts that were imported are taken back and given again together, the notice says how many, and the queue
+        follows."""
+        support = project()
+        waiting = [item.conversation_id for item in support.triage.queue().items]
+        acts = [(key, Verdict.COMPLETE, "by ann") for key in waiting[:2]]
+        support.file.write(lambda conn: verdicts.give_all(conn, acts))
+        async with opened(support) as pilot:
+            await press(pilot, "3", "u")
+            assert "2 imported verdicts taken back." in text(pilot)
+            assert support.triage.tally()[Verdict.COMPLETE] == 0
+            await until(pilot, lambda: f"1 of {len(waiting)}" in lines(pilot)[0])
+            await press(pilot, "U")
+            assert "2 imported verdicts given again." in text(pilot)
+            await until(pilot, lambda: f"1 of {len(waiting) - 2}" in lines(pilot)[0])
 
     async def test_undo_of_nothing_says_so(self) -> None:
         """Undo without a verdict says there is nothing to undo."""
