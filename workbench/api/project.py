@@ -60,7 +60,8 @@ class ImportResult:
 class Project:
     """An open project. Close it, or use it as a context manager.
 
-    It takes the same lock as a workbench: while it is open for writing, others can only read. Every `filter` is a line
+    It takes the same lock as a workbench: the first one writes, a later one is `read_only` and what would write raises
+    ProjectReadOnly. Every `filter` is a line
     of the filter language, such as `state:incomplete turns>5 "refund"`; an empty one matches all.
     """
 
@@ -87,6 +88,11 @@ class Project:
     def path(self) -> str:
         """The project file."""
         return self._services.project.path
+
+    @property
+    def read_only(self) -> str | None:
+        """Why the project cannot be written, such as another workbench that writes it; None when it can."""
+        return self._services.project.read_only
 
     def close(self) -> None:
         """Ends the model process and closes the file; what was committed stays. May be called again."""
@@ -417,7 +423,6 @@ def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> 
         read_only: Take no lock and write nothing.
 
     Raises:
-        ProjectLocked: Another workbench is writing it.
         ProjectError: There is no such project, or the file cannot be opened.
 
     >>> import workbench
