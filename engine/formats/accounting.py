@@ -34,6 +34,13 @@ _UNREADABLE = (
 )
 """Ends of paths to what no person reads: signatures, bytes of files, and the state of a part of the Vercel AI SDK."""
 
+_IDS = frozenset(
+    f"{word}{ending}"
+    for word in ("conversation", "session", "thread", "chat", "dialogue", "dialog", "conv", "convo")
+    for ending in ("_id", "Id", "ID")
+)
+"""Names of fields with the id of a conversation."""
+
 _PART_LISTS = frozenset(("content", "parts"))
 
 
@@ -59,6 +66,8 @@ def account(
     found = Account(out_of_order=int(kept.out_of_order))
     for word, text in kept.unknown_roles:
         found.see(f"role {word}", text)
+    for key, other_id in _other_ids(record, conversation.external_id):
+        found.name(key, other_id)
     exact = kept.exact
     apart = draft.left_out
     chars = found.chars
@@ -104,6 +113,22 @@ def account(
         for text in strings(outer.value):
             found.add(exact.get(text, "left out"), len(text))
     return found
+
+
+def _other_ids(record: Any, taken: str) -> Iterator[tuple[str, str]]:
+    """The fields of a record, and of its rows, that have the id of another conversation than the one taken."""
+    if not isinstance(record, dict):
+        return
+    for key in sorted(record.keys() & _IDS):
+        if isinstance(record[key], str | int) and record[key] and str(record[key]) not in taken:
+            yield key, str(record[key])
+    for name in ("messages", "records"):
+        listed = record.get(name)
+        rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+        for key in sorted(rows[0].keys() & _IDS) if rows else ():
+            ids = dict.fromkeys(str(row[key]) for row in rows if row.get(key))
+            for other_id in list(ids)[1:]:
+                yield key, other_id
 
 
 def _kind(item: Any) -> str:

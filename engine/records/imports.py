@@ -40,6 +40,7 @@ class Account:
         lost: What went nowhere, by its path in the records.
         unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
         hidden: What the leak guard kept from models, by its rule; of a field of the record by rule and name.
+        ids: Fields that name another conversation than the one to which their record went.
         out_of_order: Conversations in which a message has an earlier time than one before it.
     """
 
@@ -48,6 +49,7 @@ class Account:
     unknown: dict[str, Unread] = field(default_factory=dict)
     hidden: dict[str, Unread] = field(default_factory=dict)
     out_of_order: int = 0
+    ids: dict[str, Unread] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -83,6 +85,10 @@ class Account:
         )
         _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE]))
 
+    def name(self, key: str, other_id: str) -> None:
+        """Counts a field that names another conversation."""
+        _count(self.ids, key, Unread(1, len(other_id), other_id[:_EXAMPLE]))
+
     def include(self, other: Account) -> None:
         """Adds the counts of another account."""
         self.out_of_order += other.out_of_order
@@ -94,6 +100,8 @@ class Account:
             _count(self.unknown, kind, unread)
         for name, unread in other.hidden.items():
             _count(self.hidden, name, unread)
+        for name, unread in other.ids.items():
+            _count(self.ids, name, unread)
 
 
 def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:

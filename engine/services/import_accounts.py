@@ -42,8 +42,11 @@ def account_lines(
         if account.total:
             lines.append(shares_line(account))
         lines += _unread_lines("not read", account.lost)
-        lines += _unread_lines("unknown kind of part, kept as JSON", account.unknown)
+        lines += _unread_lines("not understood, kept as it is", account.unknown)
         lines += _unread_lines("kept from models", account.hidden)
+        for name, one in account.ids.items():
+            some = f"{counted(one.times, 'time')}, such as {one_line(one.example, 60)!r}"
+            lines.append(f"  several ids: `{name}` names another conversation {some}")
         if account.out_of_order:
             some = counted(account.out_of_order, "conversation")
             lines.append(f"  in {some} a message has an earlier time than one before it")

@@ -48,8 +48,8 @@ def from_text(text: str) -> SourceReport:
     """The report of which `to_text` made this."""
     found = json.loads(text)
     account = found["account"]
-    for kind in ("lost", "unknown", "hidden"):
-        account[kind] = {name: Unread(**one) for name, one in account[kind].items()}
+    for kind in ("lost", "unknown", "hidden", "ids"):
+        account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
     found["account"] = Account(**account)
     found["detection"] = Detection(**found["detection"])
     return SourceReport(**found)

@@ -172,6 +172,7 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
         "not_read": {name: asdict(one) for name, one in account.lost.items()},
         "unknown_parts": {name: asdict(one) for name, one in account.unknown.items()},
         "kept_from_models": {name: asdict(one) for name, one in account.hidden.items()},
+        "several_ids": {name: asdict(one) for name, one in account.ids.items()},
         "out_of_order": account.out_of_order,
         "warning": account.warns,
     }

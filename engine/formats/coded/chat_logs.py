@@ -73,7 +73,7 @@ def _with_facts(items: Any) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-_OPENAI_IDS = ("id", "conversation_id", "custom_id")
+_OPENAI_IDS = ("id", "conversation_id", "conversationId", "custom_id", "thread_id", "threadId")
 
 
 def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

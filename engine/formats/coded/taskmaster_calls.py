@@ -39,21 +39,27 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     record = as_object(record)
     messages: list[Message] = []
     left_out: set[tuple[int, str | int]] = set()
-    for one in record.get("utterances") or ():
-        one = as_object(one)
+    said = record.get("utterances")
+    if not isinstance(said, list):
+        raise BadRecord("the utterances are no list")
+    for one in map(as_object, said):
         left_out.add((id(one), "segments"))
         for note in _notes(one):
             left_out.add((id(note), "context"))
             left_out.add((id(note), "name"))
         rest = {key: one[key] for key in one if key not in ("speaker", "text", "segments")}
-        others = [note for note in rest.pop("annotations", ()) if note not in _notes(one)]
-        rest |= {"annotations": others} if others else {}
+        calls = _notes(one)
+        if calls or not rest.get("annotations"):
+            listed = rest.pop("annotations", None) or ()
+            others = [note for note in listed if note not in calls]
+            rest |= {"annotations": others} if others else {}
         number = len(messages) + 1
-        said = messages_of(
+        utterance = messages_of(
             {"role": one.get("speaker"), "content": one.get("text")}, number, facts=rest
         )
-        calls = list(_calls(one, number))
-        messages += [*said, *calls] if said[0].role == "user" else [*calls, *said]
+        called = list(_calls(one, number))
+        first = utterance[0].role == "user"
+        messages += [*utterance, *called] if first else [*called, *utterance]
     if not messages:
         raise BadRecord("no messages")
     truth = {name: record[key] for key, name in _TRUTH.items() if record.get(key)}

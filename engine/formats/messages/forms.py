@@ -373,7 +373,7 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
 
 def _of_stream(events: list[Any]) -> list[ChatMessage]:
     """The answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such events."""
-    blocks: dict[Any, dict[str, Any]] = {}
+    blocks: dict[str, dict[str, Any]] = {}
     for event in events:
         if not isinstance(event, dict):
             return []
@@ -383,13 +383,15 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
         delta = _dict(event.get("delta"))
         if not begun and not delta.keys() & _DELTAS:
             continue
-        at = event.get("index", event.get("contentBlockIndex"))
+        at = str(event.get("index", event.get("contentBlockIndex")))
         block = blocks.setdefault(at, {"type": "text"})
-        block |= {**begun, "type": "tool_use", **begun["toolUse"]} if "toolUse" in begun else begun
+        used = _dict(begun.get("toolUse"))
+        block |= {**begun, "type": "tool_use", **used} if used else begun
         delta = {**delta, **_dict(delta.get("toolUse")), **_dict(delta.get("reasoningContent"))}
         for key in ("text", "thinking"):
             if isinstance(delta.get(key), str):
-                block[key] = (block.get(key) or "") + delta[key]
+                before = block.get(key)
+                block[key] = (before if isinstance(before, str) else "") + delta[key]
         written = delta.get("partial_json", delta.get("input"))
         if isinstance(written, str):
             before = block.get("input")

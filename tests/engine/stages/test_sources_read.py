@@ -13,11 +13,17 @@ def test_a_report_comes_back_whole() -> None:
         {"messages": 10, "nowhere": 1}, {"a.b": unread}, {"audio": unread}, out_of_order=1
     )
     account.hidden["truth-field reward"] = unread
+    account.ids["session_id"] = unread
     report = SourceReport("a.jsonl", Detection("openai", "it says so"), 1, 2, 3, account, {"no": 3})
     again = from_text(to_text(report))
     assert again == report
     assert all(
         isinstance(one, Unread)
-        for kind in (again.account.lost, again.account.unknown, again.account.hidden)
+        for kind in (
+            again.account.lost,
+            again.account.unknown,
+            again.account.hidden,
+            again.account.ids,
+        )
         for one in kind.values()
     )
