@@ -20,7 +20,7 @@ MOST_COLUMNS = 200
 _FIRST = (
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
     *("state", "p_end", "p", "success", "score_set", "remaining", "verdict", "note", "tags"),
-    *("leaves", "max_logprob", "entropy", "perplexity"),
+    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal"),
 )
 _NUMBERS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
 _COUNTS = {"messages", "turns", "length", "leaves"}
@@ -121,7 +121,7 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
         return "number"
     if name in _COUNTS:
         return "integer"
-    if name == "tags":
+    if name in ("tags", "personal"):
         return "texts"
     if name == "other_goals":
         return "shares"

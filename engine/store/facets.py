@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.conversation import Message
 from engine.filters import is_number
 from engine.store.idset import IdSet
 from engine.store.messages import COLUMNS, message_of
-from engine.store.sql import message_ids
+from engine.store.sql import chunks, message_ids, placeholders
 
 TOOL, MODEL = "tool", "model"
 LANGUAGE, PERSONAL, COPIES = "language", "personal", "copies"
@@ -118,6 +118,21 @@ def values(conn: sqlite3.Connection, key: str, among: IdSet, limit: int) -> list
         f" WHERE key = ? AND {chosen} GROUP BY facet.id ORDER BY 2 DESC, 1 LIMIT ?",
         (key, *flags, limit),
     ).fetchall()
+
+
+def of_conversations(
+    conn: sqlite3.Connection, key: str, ids: Sequence[int]
+) -> dict[int, list[str]]:
+    """The values of a key that each of these conversations has; those without any are absent."""
+    found: dict[int, list[str]] = {}
+    for some in chunks(ids):
+        for conversation_id, value in conn.execute(
+            "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
+            f" WHERE key = ? AND conversation_id IN ({placeholders(some)}) ORDER BY value",
+            (key, *some),
+        ):
+            found.setdefault(conversation_id, []).append(value)
+    return found
 
 
 def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:

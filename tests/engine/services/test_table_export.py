@@ -16,7 +16,7 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.triage import Verdict
 from engine.services.line_files import write_file
 from engine.services.table_export import MOST_COLUMNS, TableColumns, table_lines, write_table
-from engine.store import trees
+from engine.store import facets, trees
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.triage import TriageStore
@@ -91,6 +91,20 @@ def test_every_format_has_the_same_rows(project: Project, tmp_path: Path) -> Non
         }  # fmt: skip
         assert row["id"] == line["id"]
         assert row["p"] == ("" if line["p"] is None else str(line["p"]))
+
+
+def test_language_and_personal_data(tmp_path: Path) -> None:
+    """What was found of language and personal data is in the table; of the others it is empty."""
+    with Project.open(tmp_path / "p.wb", create=True) as made:
+        fill(made, [talk("a", "x"), talk("b", "y")])
+        marks = [(facets.LANGUAGE, "de"), (facets.PERSONAL, "phone"), (facets.PERSONAL, "email")]
+        made.write(lambda conn: facets.add(conn, [(1, marks)]))
+        with made.reading() as conn:
+            lines = list(table_lines(conn, None))
+    assert [(line["language"], line["personal"]) for line in lines] == [
+        ("de", ["email", "phone"]),
+        (None, []),
+    ]
 
 
 def test_more_fields_than_columns(tmp_path: Path) -> None:
