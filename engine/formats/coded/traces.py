@@ -6,7 +6,7 @@ What is the same for all of them, making conversations of spans, is in `engine.f
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.formats.coded.spans import (
@@ -19,6 +19,7 @@ from engine.formats.coded.spans import (
 )
 from engine.formats.json_values import as_json
 from engine.formats.messages.forms import opened
+from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 
 _SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
@@ -424,6 +425,22 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
     return list(spans.values()), others
 
 
+def _with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields records with log records of OTLP as one, since a collector writes the events of a span in several."""
+    logs: list[Frame] = []
+    for frame in frames:
+        value = frame.value
+        if isinstance(value, dict) and isinstance(value.get("resourceLogs"), list):
+            logs.append(frame)
+        else:
+            yield frame
+    if len(logs) > 1:
+        together = {"resourceLogs": [one for frame in logs for one in frame.value["resourceLogs"]]}
+        yield logs[0]._replace(raw=b"\n".join(frame.raw for frame in logs), value=together)
+    else:
+        yield from logs
+
+
 def _is_spans(value: Any) -> bool:
     return (
         isinstance(value, list)
@@ -586,7 +603,7 @@ def _reader(
         name,
         recognise,
         lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
-        arrange=lambda frames, _: arrange_spans(read, explode, frames),
+        arrange=lambda frames, _: arrange_spans(read, explode, _with_logs_together(frames)),
         conditions=conditions,
         title=title,
         sample=sample,

@@ -156,7 +156,7 @@ def test_events_of_codex_exec_are_a_conversation() -> None:
 
 
 def test_events_of_genai_may_be_log_records() -> None:
-    """The log records of OTLP are read as the events of the span that they name."""
+    """The log records of OTLP are read as the events of the span that they name, also those of several lines."""
     words = (("user", "Where is it?"), ("choice", "In Kiel."))
     logs = [
         {
@@ -177,8 +177,9 @@ def test_events_of_genai_may_be_log_records() -> None:
         }
         for number, (kind, text) in enumerate(words)
     ]
-    record = {"resourceLogs": [{"scopeLogs": [{"logRecords": logs}]}]}
-    assert said(record) == ["user: Where is it?", "assistant: In Kiel."]
+    for lines in ([logs], [logs[:1], logs[1:]]):
+        records = [{"resourceLogs": [{"scopeLogs": [{"logRecords": line}]}]} for line in lines]
+        assert said(*records) == ["user: Where is it?", "assistant: In Kiel."]
 
 
 @pytest.mark.parametrize(
