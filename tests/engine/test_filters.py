@@ -18,7 +18,6 @@ from engine.filters import (
     unfinished,
 )
 
-
 PIECES = (
     *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),
     *(":", "<", ">=", "=", ",", "..", "-", '"', " ", "any", "*"),
