@@ -364,7 +364,7 @@ class Project:
         return len(ids)
 
     def undo_verdict(self) -> VerdictRow | None:
-        """Undoes the newest verdict, note or tag, and returns what holds then; None when nothing is left."""
+        """Undoes the newest verdict, note or tag, and returns it; None when nothing is left."""
         return self._services.triage.undo()
 
     def proposal(self) -> Proposal | None:

@@ -15,6 +15,7 @@ import pytest
 
 import workbench
 from engine.errors import FormatError, ProjectReadOnly, UsageError
+from engine.stages import reading_states
 from workbench.api import messages as of_messages
 from workbench.api import project as of_projects
 
@@ -49,8 +50,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def model() -> Iterator[None]:
-    """Ends the model process after the test."""
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ends the model process after the test; the noise of the model is not measured, which takes seconds."""
+    monkeypatch.setattr(reading_states, "measured_noise", lambda *_: None)
     yield
     workbench.end_model()
 
