@@ -127,6 +127,7 @@ COMMANDS = (
         "take back verdicts that people gave in Label Studio or Argilla",
         "verdicts:import_verdicts",
     ),
+    Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),

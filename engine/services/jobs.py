@@ -68,6 +68,11 @@ class JobService:
         """Quick. Runs that an earlier process left unfinished; run again, they go on where they were."""
         return self._runner.interrupted()
 
+    def history(self) -> list[RunRow]:
+        """Every run, newest first."""
+        with self._project.reading() as conn:
+            return runs.all_runs(conn)
+
     def run(self, run_id: int) -> RunRow | None:
         """Quick. One run with everything that determined its result; None if there is none of this id."""
         with self._project.reading() as conn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -17,6 +18,7 @@ from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobStarted
+from engine.filters import Filter
 from engine.records.calibration import CalibrationReport
 from engine.records.goals import ReviewProgress
 from engine.records.runs import Estimate
@@ -52,7 +54,7 @@ from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_pat
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.figures import choose_figure
 from screens.shell.quarantine_dialog import QuarantineDialog
-from screens.shell.save_dialogs import ask_export
+from screens.shell.save_dialogs import ask_export, ask_file
 from screens.shell.shared_text_dialog import SharedTextDialog
 from screens.shell.sources_dialog import SourcesDialog
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -112,6 +114,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         Binding("S", "choose_scores", "Scores", tooltip="Choose which set of scores is in force"),
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
         Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
+        Binding(
+            "p", "report", "Report", show=False, tooltip="Write a report on the project to a file"
+        ),
         Binding(
             "C",
             "app.compare",
@@ -450,6 +455,17 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self.services.project.read_only is None:
             keep = self.services.saved.save_seen
             write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
+
+    def action_report(self) -> None:
+        """Asks for a file and writes the report to it."""
+        # imported here because the report needs much that no screen does
+        from engine.services.report.files import write_report
+
+        def write(path: str) -> str:
+            written = write_report(self.services, Path(path), Filter())
+            return f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."
+
+        ask_file(self, "Write the report to (file.html or file.md)", "report.html", write)
 
     def action_accounts(self) -> None:
         """Shows what was read from each source."""

@@ -67,7 +67,7 @@ class ComparisonService:
         called = names or (str(first) or "all", str(second) or OTHERS)
         texts = str(first), str(second) if second else _opposite(first)
         parts = every.of(chosen), every.of(others)
-        by_score = any(one.of(field) for one in (first, second) for field in FIELDS_BY_SCORE)
+        by_score = self.goes_by_score(first, second)
         return _compared(called, texts, parts, by_score=by_score)
 
     def against(self, other: ComparisonService, wanted: Filter = NO_FILTER) -> Comparison:
@@ -79,7 +79,7 @@ class ComparisonService:
             UsageError: A project has no such conversation.
             WorkbenchError: A project cannot evaluate the filter.
         """
-        sides = self._matching(wanted), other._matching(wanted)
+        sides = self.measured(wanted), other.measured(wanted)
         names = str(self._project.path), str(other._project.path)
         return _compared(
             names, (str(wanted), str(wanted)), _with_common_goals(*sides), by_score=False
@@ -105,7 +105,7 @@ class ComparisonService:
         listed = order[-MOST_VALUES:] if in_time else order[:MOST_VALUES]
         rest = set(order) - set(listed)
         known = np.unique(np.concatenate(list(members.values())))
-        by_score = any(wanted.of(name) for name in FIELDS_BY_SCORE)
+        by_score = self.goes_by_score(wanted)
         parts = [
             self._part(every, members, known, field, listed, at, wanted, by_score=by_score)
             for at in range(len(listed))
@@ -116,6 +116,20 @@ class ComparisonService:
             without=len(every.ids) - len(known),
             left_out=(len(rest), sum(len(members[value]) for value in rest)),
         )
+
+    def measured(self, wanted: Filter = NO_FILTER) -> Measured:
+        """The measures of the conversations of a filter.
+
+        Raises:
+            WorkbenchError: The project cannot evaluate the filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            return Measured.read(conn, self._view(conn)).of(_ids(conn, wanted))
+
+    @staticmethod
+    def goes_by_score(*filters: Filter) -> bool:
+        """Whether a filter selects by score or verdict, where the errors of the scores are not those of the project."""
+        return any(one.of(field) for one in filters for field in FIELDS_BY_SCORE)
 
     def fields(self) -> list[str]:
         """The fields with at least two values, which the project can be compared by."""
@@ -135,10 +149,6 @@ class ComparisonService:
                 have = ", ".join(map(str, known)) or "none"
                 raise UsageError(f"There is no clustering {one}.", f"Clusterings: {have}.")
         return compare_clusterings(self._cache.view(first), self._cache.view(second))
-
-    def _matching(self, wanted: Filter) -> Measured:
-        with self._project.reading() as conn, snapshot(conn):
-            return Measured.read(conn, self._view(conn)).of(_ids(conn, wanted))
 
     def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
         if clusterings.shown(conn) is None:

@@ -1,0 +1,1 @@
+"""The report: one document on a whole project, as HTML or Markdown."""

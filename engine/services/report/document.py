@@ -1,0 +1,111 @@
+"""What a report consists of: sections of paragraphs, tables, quotes and charts, without any markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences; `important` are set apart."""
+
+    text: str
+    important: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; cells are texts, and the columns whose place is in `numbers` are aligned to the right."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What was said in a conversation: whose it is, and (speaker, text) for each message."""
+
+    source: str
+    messages: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Shares in [0, 1] as bars, each with its label and its value as text; `marked` is a label to set apart."""
+
+    title: str
+    values: tuple[tuple[str, float, str], ...]
+    marked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Counts side by side, from left to right; `line` is a place among them, from 0 to 1, with a label."""
+
+    title: str
+    values: tuple[tuple[str, int], ...]
+    line: tuple[float, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Points in a plane, each with the number of its group, which is its letter; -1 for none."""
+
+    title: str
+    places: tuple[tuple[float, float, int], ...]
+    labels: tuple[str, ...]
+
+
+Block = Paragraph | Table | Quote | Bars | Columns | Points
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands below it."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A report."""
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+
+    def mapped(self, change: Callable[[str], str]) -> Document:
+        """The document with every text changed."""
+        return Document(
+            change(self.title),
+            change(self.subtitle),
+            tuple(
+                Section(change(one.title), tuple(_mapped(block, change) for block in one.blocks))
+                for one in self.sections
+            ),
+        )
+
+
+def _mapped(block: Block, change: Callable[[str], str]) -> Block:
+    if isinstance(block, Paragraph):
+        return replace(block, text=change(block.text))
+    if isinstance(block, Table):
+        return replace(block, caption=change(block.caption), rows=_rows(block.rows, change))
+    if isinstance(block, Quote):
+        said = tuple((who, change(text)) for who, text in block.messages)
+        return replace(block, source=change(block.source), messages=said)
+    if isinstance(block, Bars):
+        return replace(block, values=tuple((change(a), b, c) for a, b, c in block.values))
+    if isinstance(block, Columns):
+        return replace(block, values=tuple((change(a), b) for a, b in block.values))
+    return replace(block, labels=tuple(map(change, block.labels)))
+
+
+def _rows(
+    rows: Sequence[tuple[str, ...]], change: Callable[[str], str]
+) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(map(change, row)) for row in rows)

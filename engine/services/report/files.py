@@ -1,0 +1,66 @@
+"""Writes a report to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import ProjectError, UsageError
+from engine.filters import Filter
+from engine.personal_data import Kind, Redactor
+from engine.services.line_files import written_beside
+from engine.services.report.gathering import report
+from engine.services.report.html import to_html
+from engine.services.report.markdown import to_markdown
+from engine.services.services import Services
+from engine.text import display_safe
+
+FORMS = {".html": to_html, ".htm": to_html, ".md": to_markdown}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A report that was written: its size, and how many different pieces of personal data were replaced, by kind."""
+
+    bytes: int
+    redacted: Mapping[Kind, int]
+
+
+def write_report(
+    services: Services,
+    path: Path,
+    wanted: Filter,
+    *,
+    redact: bool = False,
+    validate: bool = True,
+    force: bool = False,
+) -> Written:
+    """Writes the report on the conversations of a filter, completely or not at all, in the form that the ending of the
+    name says.
+
+    Args:
+        redact: Replaces personal data.
+        validate: Adds the tables of validation, which take seconds.
+        force: Writes over a file that is there already.
+
+    Raises:
+        UsageError: The name has another ending, or no conversation matches.
+        ProjectError: The file is there already, or cannot be written.
+    """
+    form = FORMS.get(path.suffix.lower())
+    if form is None:
+        raise UsageError(
+            f"A report cannot be written as {path.name}.", "Name a file.html or a file.md."
+        )
+    if path.exists() and not force:
+        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+    # whoever prints the file on a terminal gets no control of it either
+    found = report(services, wanted, validate=validate).mapped(display_safe)
+    redactor = Redactor()
+    if redact:
+        found = found.mapped(redactor.text)
+    text = form(found)
+    with written_beside(path) as part:
+        part.write_text(text, encoding="utf-8")
+    return Written(path.stat().st_size, redactor.counts)

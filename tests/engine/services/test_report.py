@@ -1,0 +1,155 @@
+"""The report: what it says of a small project, and that it is one safe file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ProjectError, UsageError
+from engine.filters import parse_filter
+from engine.services.report.document import Document, Paragraph, Points, Quote, Section, Table
+from engine.services.report.files import write_report
+from engine.services.report.html import to_html
+from engine.services.report.markdown import to_markdown
+from engine.services.services import Services
+from engine.services.workspace import Workspace
+from engine.store.project import Project
+from tests.engine.services.goals.goal_project import cluster, fill_topics
+from tests.engine.store.support import fill, talk
+
+HOSTILE = "<script>alert(1)</script> [x](javascript:y) | `a` \x1b[31m"
+ALONE = {"meta", "rect", "line", "br"}
+
+
+class Checker(HTMLParser):
+    """Collects what a browser would: open elements, ids, addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes an element."""
+        self.seen.add(tag)
+        if tag not in ALONE:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            elif name in ("href", "src", "xlink:href"):
+                self.addresses.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes an element without content."""
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Closes the innermost element, which has to be this one."""
+        assert self.open.pop() == tag
+
+
+def checked(text: str) -> Checker:
+    """The file, read by a strict parser."""
+    checker = Checker()
+    checker.feed(text)
+    assert checker.open == []
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert checker.seen.isdisjoint({"script", "link", "img", "iframe"})
+    assert all(address.startswith("#s") for address in checker.addresses)
+    return checker
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A clustered and partly scored project with dates, an address and hostile text."""
+    path = tmp_path_factory.mktemp("report") / "p.wb"
+    with Project.open(path, create=True) as project:
+        fill_topics(project)
+        fill(project, [talk("odd", HOSTILE, "write to a@example.org")], "odd.jsonl")
+        cluster(project, k=4)
+    with Workspace(path, read_only=True) as workspace:
+        yield workspace.services()
+
+
+def test_what_it_says(services: Services, tmp_path: Path) -> None:
+    """Every part is there with its figures, and what is missing is named with the command that brings it."""
+    path = tmp_path / "r.md"
+    write_report(services, path, parse_filter(""), validate=False)
+    text = path.read_text("utf-8")
+    assert "34 conversations with" in text
+    assert "28 of 34 are scored" in text
+    assert re.search(r"\| 2026-01 \| 11 \| ", text)
+    assert text.count("| for example |") == 1
+    assert "No response trees" in text
+    assert "\\`workbench run trees PROJECT\\`" in text
+    assert "needs 5 verdicts that say complete, has 0" in text
+    assert "hash of parameters" in text
+
+
+def test_one_safe_file(services: Services, tmp_path: Path) -> None:
+    """The file needs nothing else, is valid, and text of conversations is no markup in it."""
+    path = tmp_path / "r.html"
+    written = write_report(services, path, parse_filter("name:odd"), validate=False)
+    text = path.read_text("utf-8")
+    checker = checked(text)
+    assert {"svg", "table", "caption", "title", "desc", "nav", "main"} - checker.seen <= {
+        "svg",
+        "desc",
+    }
+    assert written.bytes == len(text.encode()) < 3_000_000
+    assert "<script>" not in text
+    assert "\x1b" not in text
+
+
+def test_redacted(services: Services, tmp_path: Path) -> None:
+    """No address stands in a redacted report; the counts say how many were replaced."""
+    plain, redacted = tmp_path / "a.md", tmp_path / "b.md"
+    write_report(services, plain, parse_filter(""), validate=False)
+    written = write_report(services, redacted, parse_filter(""), redact=True, validate=False)
+    assert "@example" not in redacted.read_text("utf-8")
+    assert sum(written.redacted.values()) == len(set(re.findall(r"\w+@example", plain.read_text())))
+
+
+def test_refused(services: Services, tmp_path: Path) -> None:
+    """Another ending, a file that is there and a filter without conversations are refused; nothing is written."""
+    with pytest.raises(UsageError, match="cannot be written as"):
+        write_report(services, tmp_path / "r.pdf", parse_filter(""))
+    (tmp_path / "r.md").write_text("mine")
+    with pytest.raises(ProjectError, match="is there already"):
+        write_report(services, tmp_path / "r.md", parse_filter(""))
+    with pytest.raises(UsageError, match="No conversation matches"):
+        write_report(services, tmp_path / "n.md", parse_filter("turns>900"))
+    assert (tmp_path / "r.md").read_text() == "mine"
+    assert not (tmp_path / "n.md").exists()
+
+
+def test_empty_project(tmp_path: Path) -> None:
+    """A report on nothing says so."""
+    with Workspace(tmp_path / "e.wb", create=True) as workspace:
+        write_report(workspace.services(), tmp_path / "e.html", parse_filter(""))
+    text = (tmp_path / "e.html").read_text("utf-8")
+    checked(text)
+    assert "0 conversations" in text
+    assert "Nothing is scored" in text
+
+
+def test_hostile_document() -> None:
+    """Hostile text in every place of a document stays text, in both forms."""
+    blocks = (
+        Paragraph(HOSTILE),
+        Table(HOSTILE, (HOSTILE, HOSTILE), ((HOSTILE, HOSTILE),)),
+        Quote(HOSTILE, ((HOSTILE, HOSTILE),)),
+        Points(HOSTILE, ((0.0, 0.0, 0), (1.0, 1.0, -1)), (HOSTILE,)),
+    )
+    document = Document(HOSTILE, HOSTILE, (Section(HOSTILE, blocks),))
+    checked(to_html(document))
+    text = to_markdown(document)
+    assert "<script>" not in text.replace("\\<", "")
+    assert "[x](" not in text.replace("\\[", "")
