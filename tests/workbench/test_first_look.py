@@ -74,7 +74,7 @@ def many(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("tuned")
+@pytest.mark.usefixtures("tuned_shallow")
 def test_provisional_scores_come_first(
     many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +104,7 @@ def test_provisional_scores_come_first(
     assert " · " in text.split("Read these first")[1]
 
 
-@pytest.mark.usefixtures("tuned")
+@pytest.mark.usefixtures("tuned_shallow")
 def test_of_long_logs_the_ends_are_read_first(
     many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +130,7 @@ def test_of_long_logs_the_ends_are_read_first(
     assert sets == 1
 
 
-@pytest.mark.usefixtures("tuned")
+@pytest.mark.usefixtures("tuned_shallow")
 def test_cancelled_it_goes_on(tmp_path: Path) -> None:
     """ctrl+c keeps what was read and says how to go on; the same command reads the rest only."""
     project, logs, count = tmp_path / "mine.wb", tmp_path / "logs.jsonl", 56
