@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.json_values import as_json, kind_of
 from engine.formats.messages.forms import UNKNOWN_ROLE, opened
-from engine.formats.messages.normalise import RENDERED_CALLS, TIMES, comparable
+from engine.formats.messages.normalise import RENDERED_CALLS, TIMES
+from engine.formats.messages.order import falls
 from engine.formats.messages.parts import part_kind
 from engine.formats.opening.framing import Outer
 from engine.formats.reader import Draft
@@ -178,7 +178,7 @@ class _Kept:
                 times.append(next((facts[key] for key in TIMES if key in facts), None))
                 for text in strings(facts):
                     self._put(text, "metadata")
-        self.out_of_order = _falls(times)
+        self.out_of_order = falls(times)
         self._put(conversation.external_id, "metadata")
         self._put(conversation.created_at, "metadata")
         for text in strings(conversation.truth):
@@ -214,13 +214,6 @@ class _Kept:
                 rest -= covered
         if rest > sum(map(str.isspace, text)):
             yield "nowhere", rest
-
-
-def _falls(times: list[Any]) -> bool:
-    """Whether a time is earlier than the one before it; numbers are compared, and dates and times of ISO 8601."""
-    return any(
-        comparable((earlier, later)) and later < earlier for earlier, later in pairwise(times)
-    )
 
 
 def _is_unknown(part: Any) -> bool:

@@ -209,6 +209,8 @@ def read_path(text: str) -> Path:
             raise BadPath(f"`{text}` cannot be read from {text[at:]!r} on")
         at = token.end()
         if token["mark"] == "|":
+            if not steps:
+                raise BadPath(f"`{text}` has nothing before a |")
             choices.append(tuple(steps))
             steps, after_name = [], False
             continue

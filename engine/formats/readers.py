@@ -152,6 +152,9 @@ _CODED: tuple[Reader, ...] = (
 )
 
 
+_UNUSABLE: list[FormatError] = []
+
+
 def mapping_folder() -> Path:
     """Folder of the person's own mapping files."""
     return config_dir() / "formats"
@@ -167,12 +170,20 @@ def built_in() -> tuple[Reader, ...]:
 def all_readers() -> tuple[Reader, ...]:
     """The readers in the order of preference: the person's own, those of packages, those of the program.
 
+    A mapping file of the person that cannot be used is passed over; `unusable` names it.
+
     Raises:
-        FormatError: A mapping file or an entry point cannot be used.
+        FormatError: An entry point cannot be used.
     """
     files = sorted(mapping_folder().glob("*.toml"))
     own = _own(tuple((file, file.stat().st_mtime_ns) for file in files))
     return (*own, *_from_packages(), *built_in())
+
+
+def unusable() -> tuple[FormatError, ...]:
+    """Why mapping files of the person cannot be used."""
+    all_readers()
+    return tuple(_UNUSABLE)
 
 
 def reader_named(name: str) -> Reader:
@@ -196,8 +207,15 @@ def recognised(record: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _own(files: tuple[tuple[Path, int], ...]) -> tuple[Reader, ...]:
-    """The readers of the person's mapping files, read again when one was changed."""
-    return tuple(reader_of(load_mapping(file)) for file, _ in files)
+    """The readers of the person's mapping files, those that ask for more first; read again when one was changed."""
+    found: list[Reader] = []
+    _UNUSABLE.clear()
+    for file, _ in files:
+        try:
+            found.append(reader_of(load_mapping(file)))
+        except FormatError as error:
+            _UNUSABLE.append(error)
+    return tuple(sorted(found, key=lambda reader: -reader.conditions))
 
 
 @cache

@@ -33,7 +33,7 @@ from engine.formats.mappings.mapping import (
 from engine.formats.mappings.reading import reader_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath, as_word, read_path
-from engine.formats.readers import mapping_folder
+from engine.formats.readers import built_in, mapping_folder
 from engine.formats.recognising import choose_reader
 from engine.formats.single import parse
 from engine.number_format import counted
@@ -204,6 +204,7 @@ class MappingDraft:
         """A name for the format, made of the file's; none that is taken."""
         name = format_name(self._label.split(".")[0])
         taken = {file.stem for file in mapping_folder().glob("*.toml")}
+        taken |= {reader.name for reader in built_in()}
         return next(
             one for one in (name, *(f"{name}_{n}" for n in range(2, 999))) if one not in taken
         )
@@ -259,8 +260,12 @@ class MappingDraft:
         """Changes a line.
 
         Raises:
-            FormatError: The value is no path.
+            FormatError: The value is no path, or no role.
         """
+        if key.startswith("role ") and value not in DESTINATIONS:
+            raise FormatError(f"{value} is no role.", f"Roles: {', '.join(DESTINATIONS)}.")
+        if not value and key in ("messages", "role", "text"):
+            raise FormatError("This line cannot be empty.", "Choose one of the fields.")
         guessed = next((one for one in self._guesses if one.name == value), None)
         try:
             if not key.startswith("role ") and guessed is None and value and value[0] != "=":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from engine.formats import all_readers
-from engine.formats.readers import built_in, mapping_folder
+from engine.formats.readers import built_in, mapping_folder, unusable
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE
 
@@ -28,6 +28,8 @@ def formats(arguments: argparse.Namespace) -> int:
     for one in known:
         mark = "" if one["from"] == "workbench" else "  (yours)"
         print_text(f"{one['name']:<{width}}  {one['records']}{mark}")
+    for error in unusable():
+        narrate(f"{error.message} {error.hint}")
     narrate(
         f"Your own mapping files belong into {mapping_folder()}; `workbench import --map` makes one."
     )

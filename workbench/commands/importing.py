@@ -11,13 +11,14 @@ from typing import Any
 from engine.conversation import Conversation, render_log
 from engine.errors import UnknownFormat, WorkbenchError
 from engine.formats import open_inputs
+from engine.formats.readers import unusable
 from engine.records.imports import PLACES, Parsed, SourceReport
 from engine.services.import_accounts import account_lines
 from engine.services.workspace import Workspace
 from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
 from workbench.commands.mapping import ask_for_mapping, map_command, with_command
-from workbench.commands.narration import print_json, print_text, run_stages
+from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.exits import DONE, WITH_GAPS
 
 CONVERSATIONS_SHOWN = 2
@@ -109,11 +110,13 @@ def import_paths(arguments: argparse.Namespace) -> int:
             None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
         )
         print_text("\n".join(account_lines(stage.sources, again)))
+        for unfit in unusable():
+            narrate(f"Passed over: {unfit.message} {unfit.hint}")
         for one in stage.refused:
             if isinstance(one, UnknownFormat):
                 print_text(f"{one.message}\n  {with_command(one, arguments.project).hint}")
         print_text(check.summary())
-    return _exit_code(stage.sources)
+    return _exit_code(stage.sources, refused=bool(stage.refused))
 
 
 def _dry_run(arguments: argparse.Namespace) -> int:
@@ -148,8 +151,8 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     return _exit_code(sources)
 
 
-def _exit_code(sources: list[SourceReport]) -> int:
-    gaps = any(source.rejected or source.account.warns for source in sources)
+def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
+    gaps = refused or any(source.rejected or source.account.warns for source in sources)
     return WITH_GAPS if gaps else DONE
 
 

@@ -23,6 +23,7 @@ from engine.formats.messages.normalise import (
     record_id,
     role_named,
 )
+from engine.formats.messages.order import in_order, order_keys
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.reader import Draft, Reader
@@ -268,7 +269,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         rows = _in_order(rows)
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     found = record_id(record, ("id",), fallback_id)
-    if all(map(_plainly_spoken, rows)):
+    if all(map(_plainly_spoken, rows)) and not any(map(_has_outcome, rows)):
         return Draft(Conversation(found, read_messages(rows), created_at=created_at(first)))
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
@@ -336,6 +337,13 @@ def _plainly_spoken(row: Any) -> bool:
     return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
 
 
+def _has_outcome(row: dict[str, Any]) -> bool:
+    """Whether a column of a row states how the conversation ended."""
+    return any(
+        states_outcome(key) for key in row if key not in ("role", "from", "content", "value")
+    )
+
+
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
     """A row that was not read, as the account names it."""
     word = row.get("role", row.get("from"))
@@ -351,15 +359,8 @@ def _in_order(rows: list[Any]) -> list[Any]:
         if column is None:
             continue
         values = [row.get(column) for row in rows]
-        if all(isinstance(value, str) and _NUMBER.match(value) for value in values):
-            values = [float(value) for value in values]
-        numbers = all(
-            isinstance(value, int | float) and not isinstance(value, bool) for value in values
-        )
-        if numbers or all(isinstance(value, str) and _ISO_DATE.match(value) for value in values):
-            if values[0] > values[-1] and values == sorted(values, reverse=True):
-                rows, values = rows[::-1], values[::-1]  # the newest first, also at the same time
-            return [rows[at] for at in sorted(range(len(rows)), key=values.__getitem__)]
+        if order_keys(values) is not None:
+            return in_order(rows, values)
     return rows
 
 

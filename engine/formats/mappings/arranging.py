@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.formats.json_values import as_json
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
+from engine.formats.messages.order import in_order
 from engine.formats.opening.framing import Frame, Outer
 from engine.formats.paths import Path, Trail, as_word, without
 
@@ -147,22 +148,12 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
             groups.setdefault(key, []).append(frame)
     for key, members in groups.items():
         if group.order is not None:
-            members = _in_order(group.order, members)
+            members = in_order(members, [group.order.first(one.value) for one in members])
         raw = b"\n".join(frame.raw for frame in members)
         value: dict[str, Any] = {"id": key} if key else {}
         value[RECORDS] = [frame.value for frame in members]
         line = members[0].line if key else None
         yield Frame(line, raw, value, outer=members[0].outer, name=key or None)
-
-
-def _in_order(path: Path, members: list[Frame]) -> list[Frame]:
-    """The members in the order of the values at `path`, if each has one and they can be compared; else as they are."""
-    keys = [path.first(frame.value) for frame in members]
-    if any(isinstance(key, list | dict | bool) or key is None for key in keys):
-        return members
-    if len({isinstance(key, str) for key in keys}) > 1:
-        return members
-    return [members[at] for at in sorted(range(len(members)), key=lambda at: keys[at])]
 
 
 def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
@@ -214,7 +205,12 @@ def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
     """All ways from a root to a leaf, in nodes that name their parents; that to the current leaf first."""
     assert tree.id is not None
     assert tree.parent is not None
-    by_id = {as_word(tree.id.first(node)): node for node in nodes}
+    by_id: dict[str, Any] = {}
+    for node in nodes:
+        name = as_word(tree.id.first(node))
+        while name in by_id:  # another one of the same id is a leaf of its own, not lost
+            name += "'"
+        by_id[name] = node
     parents = {name: as_word(tree.parent.first(node)) for name, node in by_id.items()}
     inner = set(parents.values())
     leaves = [name for name in by_id if name not in inner] or [next(reversed(by_id))]

@@ -158,7 +158,7 @@ def load_mapping(file: File) -> Mapping:
     except (tomllib.TOMLDecodeError, BadMapping, BadPath) as error:
         raise FormatError(
             f"The mapping file {file} cannot be used: {error}.",
-            "docs/formats.md describes its keys; `workbench import --map` writes such a file.",
+            "docs/mapping-files.md describes its keys; `workbench import --map` writes such a file.",
         ) from None
 
 

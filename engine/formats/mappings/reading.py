@@ -99,6 +99,7 @@ class _Reading:
         self._unknown: list[Any] = []
         self._left_out: list[tuple[int, str | int]] = []
         self._speakers: dict[str, Role] = {}
+        self._user_is_named = False
 
     def draft(self, fallback_id: str) -> Draft:
         """Returns the conversation.
@@ -182,9 +183,15 @@ class _Reading:
         found = items.each.find(self._record, self._record, self._outer)
         time = items.turns[0].time
         times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
-        for position, one in enumerate(in_time_order(found, times)):
+        role = items.turns[0].role
+        if FIRST_SPEAKER in self._mapping.roles and not isinstance(role, tuple):
+            words = (as_word((role or _DEFAULT_ROLE).first(one.value)) for one in found)
+            self._user_is_named = any(self._known_role(word) == "user" for word in words)
+        # among the items that are messages: where two take turns, a note is nobody's turn
+        position = 0
+        for one in in_time_order(found, times):
             try:
-                self._read_item(items, one, position)
+                position += self._read_item(items, one, position)
             except BadRecord:
                 if self._mapping.group is None:
                     raise
@@ -192,7 +199,8 @@ class _Reading:
                 self._events.append(one.value)  # the other records are a conversation without it
                 self._unknown.append(one.value)
 
-    def _read_item(self, items: Items, item: Found, position: int) -> None:
+    def _read_item(self, items: Items, item: Found, position: int) -> bool:
+        """Reads an item; returns whether it meets the conditions of a message."""
         whole_record = item.trail == ()
         drafts: list[dict[str, Any]] = []
         used: list[Trail] = list(self._apart.get(item.trail or (), ()))
@@ -214,16 +222,17 @@ class _Reading:
         if not matched:
             self._events.append(item.value)
             self._unknown.append(item.value)
-            return
+            return False
         rest = None if whole_record else without(_opened(item.value), used)
         if not drafts and rest is not None and trail and (id_of := self._parent(trail)):
             if id_of not in self._left_out:
                 self._events.append(rest)
-            return
+            return True
         for message in drafts:
             facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
             self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
             rest = None
+        return True
 
     def _parent(self, trail: Trail) -> tuple[int, str | int]:
         parent = self._record
@@ -300,14 +309,18 @@ class _Reading:
                 made.append(call)
         return made
 
+    def _known_role(self, word: str) -> Destination | None:
+        """The role of a word that is told by the word alone."""
+        roles = self._mapping.roles
+        return roles.get(word) or roles.get(word.lower()) or role_named(word)
+
     def _role(self, turn: Turn, value: Any, position: int) -> tuple[Destination, str | None]:
         """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
         if isinstance(turn.role, tuple):
             return turn.role[position % len(turn.role)], None
         found = (turn.role or _DEFAULT_ROLE).first(value, self._record, self._outer)
         word = as_word(found)
-        roles = self._mapping.roles
-        known = roles.get(word) or roles.get(word.lower())
+        known = self._mapping.roles.get(word) or self._mapping.roles.get(word.lower())
         if known is not None:
             return known, None
         user = self._mapping.user
@@ -319,8 +332,10 @@ class _Reading:
             return role, None
         if word in self._speakers:
             return self._speakers[word], word
+        roles = self._mapping.roles
         first, other = roles.get(FIRST_SPEAKER), roles.get(OTHER_SPEAKERS)
-        chosen = first if first is not None and not self._speakers else other
+        is_first = not self._speakers and not self._user_is_named
+        chosen = first if first is not None and is_first else other
         if chosen is None:
             number = len(self._messages) + 1
             has = f"role {word[:60]!r}" if found is not None else "no role"

@@ -6,12 +6,13 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from engine.conversation import Message, Role, ToolCall
 from engine.formats.json_values import BadRecord, as_json, kind_of
+from engine.formats.messages.order import newest_first, order_keys
 from engine.formats.messages.parts import (
     MessageParts,
     calls_in_text,
@@ -52,7 +53,8 @@ _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refu
 """Keys of a message that are read; the others are its facts."""
 
 _Item = TypeVar("_Item")
-_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
+_A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
+"""What a text has in it that is a time."""
 TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
 
 
@@ -88,21 +90,9 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
 
 def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
     """Returns the items in reverse if each has a time and these only fall, as some interfaces list the newest first;
-    else as they are. Times are numbers, or dates and times of ISO 8601."""
-    if len(items) < 2 or not comparable(times):
-        return items
-    if times[0] > times[-1] and times == sorted(times, reverse=True):
-        return items[::-1]
-    return items
-
-
-def comparable(times: Sequence[Any]) -> bool:
-    """Whether times can be told apart in order: all are numbers, or all are dates and times of ISO 8601."""
-    if len(set(map(type, times))) != 1:
-        return False
-    return isinstance(times[0], int | float) or all(
-        isinstance(time, str) and _ISO.match(time) for time in times
-    )
+    else as they are."""
+    keys = order_keys(times)
+    return items if keys is None or not newest_first(keys) else items[::-1]
 
 
 def role_named(word: str) -> Role | None:
@@ -225,11 +215,11 @@ def created_at(record: Mapping[str, Any]) -> str | None:
 
 
 def as_time(value: Any) -> str | None:
-    """A text unchanged; seconds, milliseconds, microseconds or nanoseconds since 1970 as ISO 8601 in UTC; None if the
-    value is no time."""
+    """A text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds since 1970
+    as ISO 8601 in UTC; None if the value is no time."""
     if isinstance(value, dict):  # as MongoDB exports times
         value = value.get("$date")
-    if isinstance(value, str) and value and len(value) <= 64:
+    if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         for unit in (1, 1e3, 1e6, 1e9):

@@ -7,18 +7,22 @@ Nothing that was said is lost: what comes before the first turn is in the `pream
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from engine.formats.opening.framing import MAX_RECORD, Frame
 from engine.formats.opening.source import Source
 
-_ASKS = "user|human|customer|client|caller|visitor|guest|patient|student|me|you"
+_ASKS = "user|human|customer|client|caller|visitor|guest|patient|student|me|you|buyer|shopper|passenger|tenant|learner"
 _ANSWERS = (
     r"assistant|agent|bot|chatbot|ai|gpt(?:-?\d[\w.]*)?|chatgpt|claude|gemini|copilot|llama|model|operator|support|"
-    r"representative|advisor"
+    r"representative|advisor|supervisor|manager|specialist|technician|consultant|receptionist|concierge|tutor|teacher|doctor|nurse|therapist|seller"
+    r"|instructor"
 )
+_NAME_WORDS = 3
+"""Words of a name; what is longer is the beginning of a sentence."""
 _BESIDE = "system|developer|tool|function|observation"
 _TIME = (
     r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
@@ -131,7 +135,11 @@ def text_records(source: Source) -> Iterator[Frame]:
             yield Frame(None, pieces[0], None, f"the text is larger than {MAX_RECORD >> 20} MiB")
             return
     raw = b"".join(pieces)
-    text = raw.decode("utf-8", "replace").replace("\r\n", "\n")
+    try:
+        text = raw.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        yield Frame(None, raw, None, f"broken UTF-8 at byte {error.start}")
+        return
     style = _style(text)
     if style is None:
         yield Frame(None, raw, None, source.error or "the text has no turns")
@@ -317,6 +325,7 @@ def _cues(text: str) -> dict[str, Any]:
     """
     messages: list[dict[str, Any]] = []
     others: list[str] = []
+    names = _names(text)
     for block in re.split(r"\n(?:[ \t]*\n)+", text):
         cue = _CUE.search(block)
         if cue is None:
@@ -325,7 +334,9 @@ def _cues(text: str) -> dict[str, Any]:
         others += filter(
             None, (_CUE_ID.sub("", block[: cue.start()]), _SETTINGS.sub("", cue["rest"]))
         )
-        for speaker, said in _said(block[cue.end() :].strip()):
+        for named, said in _said(block[cue.end() :].strip(), names):
+            # a cue without a name goes on with what the speaker before it says
+            speaker = named or (messages[-1]["speaker"] if messages else "")
             if messages and messages[-1]["speaker"] == speaker:
                 messages[-1]["content"] += "\n" + said
                 messages[-1]["end"] = cue["end"]
@@ -335,11 +346,18 @@ def _cues(text: str) -> dict[str, Any]:
     return _record(messages, "\n\n".join(others))
 
 
-def _said(body: str) -> list[tuple[str, str]]:
-    """Who says what in a cue: after `<v Name>`, or after `Name:`; "" if that is not said."""
+def _names(text: str) -> set[str]:
+    """The names before a colon at the beginnings of cues that are speakers: short ones, and what is there twice."""
+    bodies = (text[cue.end() :].lstrip("\n") for cue in _CUE.finditer(text))
+    found = Counter(named["speaker"] for body in bodies if (named := _SAID_BY.match(body)))
+    return {name for name, count in found.items() if count > 1 or len(name.split()) <= _NAME_WORDS}
+
+
+def _said(body: str, names: Collection[str]) -> list[tuple[str, str]]:
+    """Who says what in a cue: after `<v Name>`, or after one of the names and a colon; "" if that is not said."""
     before, *voices = _VOICE.split(body.replace("</v>", ""))
     named = _SAID_BY.match(before) if not voices else None
-    if named is not None:
+    if named is not None and named["speaker"] in names:
         return [(named["speaker"], before[named.end() :].strip())]
     said = list(zip(voices[::2], voices[1::2], strict=True))
     if before.strip():
