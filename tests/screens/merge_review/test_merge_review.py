@@ -180,10 +180,15 @@ class TestDeciding:
     async def test_quick_fingers(self) -> None:
         """Keys pressed faster than the desk is read decide on what was read ahead, in the order shown."""
         support = clustered()
+        held = support.goals = support.goal_service(Held)
+        assert isinstance(held, Held)
+        held.hold.set()
         async with opened(support, mode="6") as pilot:
             cursor = desk(pilot).cursor
             shown = [cursor.pair, *(page.proposal.pair for page in cursor.ahead)]
+            held.hold.clear()
             await pilot.press("n", "n", "n")
+            held.hold.set()
             await settle(pilot)
             assert [given.sides for given in support.goals.history()[::-1]] == shown[:3]
 
