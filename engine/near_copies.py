@@ -46,26 +46,27 @@ def groups(ids: Sequence[int], signatures: bytes) -> list[list[int]]:
         ids: Conversations, ascending.
         signatures: Their signatures one after another.
     """
-    table: Signatures = np.frombuffer(signatures, dtype="<u4").reshape(len(ids), HASHES)
-    root = np.arange(len(ids))
+    # imported where they are used, as in `engine.completeness.near_duplicates`
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def find(at: int) -> int:
-        while root[at] != at:
-            root[at] = root[root[at]]
-            at = int(root[at])
-        return at
-
+    count = len(ids)
+    if not count:
+        return []
+    table: Signatures = np.frombuffer(signatures, dtype="<u4").reshape(count, HASHES)
+    links: list[tuple[Ints, Ints]] = []
     for start in range(0, HASHES, ROWS):
         band = np.ascontiguousarray(table[:, start : start + ROWS]).view(f"V{4 * ROWS}").ravel()
         _, first, inverse = np.unique(band, return_index=True, return_inverse=True)
         leader = first[inverse]
-        others = np.flatnonzero(leader != np.arange(len(ids)))
+        others = np.flatnonzero(leader != np.arange(count))
         for block in np.array_split(others, max(1, len(others) // 10_000)):
             alike = (table[block] == table[leader[block]]).mean(axis=1) >= SIMILARITY
-            for at in block[alike]:
-                one, other = sorted((find(int(at)), find(int(leader[at]))))
-                root[other] = one
+            links.append((block[alike], leader[block[alike]]))
+    one, other = (np.concatenate(side) for side in zip(*links, strict=True))
+    graph = coo_array((np.ones(len(one), np.int8), (one, other)), shape=(count, count))
+    _, group = connected_components(graph, directed=False)
     members: dict[int, list[int]] = {}
-    for at in range(len(ids)):
-        members.setdefault(find(at), []).append(int(ids[at]))
-    return [group for group in members.values() if len(group) > 1]
+    for at in np.unique(np.concatenate([one, other])):  # the others are alone
+        members.setdefault(int(group[at]), []).append(ids[at])
+    return sorted(members.values())

@@ -152,9 +152,6 @@ _CODED: tuple[Reader, ...] = (
 )
 
 
-_UNUSABLE: list[FormatError] = []
-
-
 def mapping_folder() -> Path:
     """Folder of the person's own mapping files."""
     return config_dir() / "formats"
@@ -175,15 +172,12 @@ def all_readers() -> tuple[Reader, ...]:
     Raises:
         FormatError: An entry point cannot be used.
     """
-    files = sorted(mapping_folder().glob("*.toml"))
-    own = _own(tuple((file, file.stat().st_mtime_ns) for file in files))
-    return (*own, *_from_packages(), *built_in())
+    return (*_own_now()[0], *_from_packages(), *built_in())
 
 
 def unusable() -> tuple[FormatError, ...]:
     """Why mapping files of the person cannot be used."""
-    all_readers()
-    return tuple(_UNUSABLE)
+    return _own_now()[1]
 
 
 def reader_named(name: str) -> Reader:
@@ -205,17 +199,25 @@ def recognised(record: Any) -> bool:
     return any(reader.recognise(record) for reader in all_readers())
 
 
+def _own_now() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+    files = sorted(mapping_folder().glob("*.toml"))
+    return _own(tuple((file, file.stat().st_mtime_ns) for file in files))
+
+
 @lru_cache(maxsize=1)
-def _own(files: tuple[tuple[Path, int], ...]) -> tuple[Reader, ...]:
-    """The readers of the person's mapping files, those that ask for more first; read again when one was changed."""
+def _own(
+    files: tuple[tuple[Path, int], ...],
+) -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+    """The readers of the person's mapping files, those that ask for more first, and why others cannot be used; read
+    again when one was changed."""
     found: list[Reader] = []
-    _UNUSABLE.clear()
+    errors: list[FormatError] = []
     for file, _ in files:
         try:
             found.append(reader_of(load_mapping(file)))
         except FormatError as error:
-            _UNUSABLE.append(error)
-    return tuple(sorted(found, key=lambda reader: -reader.conditions))
+            errors.append(error)
+    return tuple(sorted(found, key=lambda reader: -reader.conditions)), tuple(errors)
 
 
 @cache

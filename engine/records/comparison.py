@@ -41,8 +41,8 @@ class Difference:
         change: The second value minus the first, with its 95% interval.
         p: The p value of the hypothesis that there is no difference.
         corrected: The same by Holm's method over all tests of the comparison.
-        needed: For a share that does not differ significantly: how many cases each side would need so that a difference
-            as large as the one observed is found with 80% probability; otherwise None.
+        needed: For a completion rate that does not differ significantly: how many cases each side would need so that a
+            difference as large as the one observed is found with 80% probability; otherwise None.
         examples: Ids, on the side `examples_in`, of conversations to read.
         examples_in: 0 for the first side, 1 for the second.
     """

@@ -18,6 +18,7 @@ from engine.records.scores import ScoredId, State
 from engine.records.taught import Proposed
 from engine.records.triage import JudgedId
 from engine.services.forms.annotation import settings_file
+from engine.services.forms.chat_forms import message_line
 from engine.services.forms.exported import KNOWN, Beside, ConversationForm, exported
 from engine.services.forms.writing import form_lines, losses_in_words, write_form
 from engine.services.goals import exports as goal_exports
@@ -197,11 +198,7 @@ def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]
     """One conversation in the uniform form: all that was imported, so that importing it gives the same conversation."""
     messages = []
     for message in conversation.messages:
-        line: dict[str, Any] = {"role": message.role, "content": message.content}
-        if message.name:
-            line["name"] = message.name
-        if message.tool_call_id:
-            line["tool_call_id"] = message.tool_call_id
+        line = message_line(message)
         if message.tool_calls:
             line["tool_calls"] = [
                 {"id": call.call_id, "name": call.name, "arguments": call.arguments}

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from engine.filters import DOTTED, Filter, Term
 from engine.records.scores import State
 from engine.store import facets, goal_groups, settings
+from engine.store.field_values import SOURCES, TAGS
 from engine.store.idset import IdSet
 from engine.store.query import in_state, matching
 from engine.store.sql import snapshot
-from engine.store.verdicts import CURRENT_TAGS, CURRENT_VERDICTS
+from engine.store.verdicts import CURRENT_VERDICTS
 
 Values = Sequence[tuple[str, int | None]]
 MOST = 200
@@ -20,14 +21,10 @@ MOST_FOR_KEYS = 50_000
 """Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
 
 _MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
-_SOURCES = (
-    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
-    " JOIN source ON source.id = c.source_id"
-)
 _BY_ROW = {
-    "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})",
+    "tag": TAGS,
     "verdict": f"SELECT conversation_id, verdict AS value FROM ({CURRENT_VERDICTS})",
-    "source": _SOURCES,
+    "source": SOURCES,
     "date": _MONTHS,
 }
 

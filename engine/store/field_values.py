@@ -16,13 +16,19 @@ MOST_VALUES = 200
 TIMES = {"year": 4, "month": 7, "day": 10}
 """Fields of the time, with the number of characters of a date that they take."""
 
-_STORED = {
-    "source": "SELECT c.id, s.label AS value FROM conversation AS c JOIN source AS s ON s.id = c.source_id"
-    " ORDER BY 1",
-    "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS}) ORDER BY 1",
+SOURCES = (
+    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
+    " JOIN source ON source.id = c.source_id"
+)
+TAGS = f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})"
+"""Queries of (conversation_id, value)."""
+
+_ROWS = {
+    "source": SOURCES,
+    "tag": TAGS,
     **{
-        name: f"SELECT id, substr(created_at, 1, {length}) AS value FROM conversation"
-        f" WHERE length(created_at) >= {length} ORDER BY id"
+        name: f"SELECT id AS conversation_id, substr(created_at, 1, {length}) AS value"
+        f" FROM conversation WHERE length(created_at) >= {length}"
         for name, length in TIMES.items()
     },
 }
@@ -34,8 +40,8 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
     Raises:
         UsageError: There is no such field, or no conversation has it.
     """
-    if field in _STORED:
-        rows = conn.execute(_STORED[field])
+    if field in _ROWS:
+        rows = conn.execute(f"{_ROWS[field]} ORDER BY 1")
     elif field in facets.FIELDS or field.partition(".")[0] in DOTTED:
         rows = conn.execute(
             "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
@@ -56,7 +62,7 @@ def fields(conn: sqlite3.Connection) -> list[str]:
     """The fields of which conversations have at least two values, and of metadata and truth at most `MOST_VALUES`."""
     found = [
         name
-        for name, sql in _STORED.items()
+        for name, sql in _ROWS.items()
         if conn.execute(f"SELECT count(DISTINCT value) > 1 FROM ({sql})").fetchone()[0]
     ]
     rows = conn.execute(
@@ -74,7 +80,7 @@ def term_of(field: str, value: str) -> Term:
 
 def _known(conn: sqlite3.Connection, field: str) -> str:
     dotted = [key for name in DOTTED for key in facets.keys(conn, f"{name}.")]
-    names = [*_STORED, *facets.FIELDS, *dotted]
+    names = [*_ROWS, *facets.FIELDS, *dotted]
     near = get_close_matches(field, names, 3)
-    fields = ", ".join(near or [*_STORED, *facets.FIELDS, *dotted[:8]])
+    fields = ", ".join(near or [*_ROWS, *facets.FIELDS, *dotted[:8]])
     return f"Fields: {fields}." if not near else f"Did you mean {fields}?"

@@ -12,7 +12,7 @@ from typing import get_args
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
-from engine.personal_data import KINDS, NAMES, Redactor
+from engine.personal_data import Redactor
 from engine.services.exports import ExportKind, export_lines, redacted_lines
 from engine.services.forms.annotation import settings_file
 from engine.services.forms.exported import Beside, ConversationForm
@@ -26,8 +26,8 @@ from engine.services.forms.writing import (
 from engine.services.line_files import write_file, write_lines
 from engine.services.table_export import TableColumns, table_lines, write_table
 from engine.services.workspace import Workspace
-from workbench.commands.narration import narrate, print_json
-from workbench.commands.options import add_filter, read_filter
+from workbench.commands.narration import narrate, narrate_redacted, print_json
+from workbench.commands.options import add_filter, add_redact, read_filter
 from workbench.commands.scores import narrate_set
 
 OF_ALL = ("clusters", "decisions")
@@ -63,11 +63,7 @@ def export_options(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help=f"beside the messages of conversations, of {', '.join(get_args(Beside))}: one or more, with commas",
     )
-    parser.add_argument(
-        "--redact",
-        action="store_true",
-        help="replace e-mail addresses, phone numbers, payment cards, IBANs and IP addresses by names like [email 1]",
-    )
+    add_redact(parser)
     add_filter(parser)
 
 
@@ -105,7 +101,7 @@ def export(arguments: argparse.Namespace) -> int:
                     write_lines(lines, sys.stdout, kind)
                 sys.stdout.flush()
                 _narrate_losses(form, left_behind)
-                _narrate_redacted(redactor)
+                narrate_redacted(redactor.counts if redactor else None)
                 return 0
             path = Path(arguments.output)
             if own_file:
@@ -133,7 +129,7 @@ def export(arguments: argparse.Namespace) -> int:
         if settings:
             narrate(f"Wrote the settings of the annotation to {settings[0]}.")
         _narrate_losses(form, left_behind)
-        _narrate_redacted(redactor)
+        narrate_redacted(redactor.counts if redactor else None)
     return 0
 
 
@@ -186,19 +182,6 @@ def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool
             "Export the table with -o FILE, or conversations with --as parquet, or JSON Lines.",
         )
     return str(kind)
-
-
-def _narrate_redacted(redactor: Redactor | None) -> None:
-    """Says what was replaced, and what cannot be found."""
-    if redactor is None:
-        return
-    found = [
-        f"{NAMES[kind]}: {redactor.counts[kind]:,}" for kind in KINDS if kind in redactor.counts
-    ]
-    narrate(
-        f"Replaced {', '.join(found) or 'nothing'}. Names of people and postal addresses are not found: look before you"
-        " hand it on."
-    )
 
 
 def _narrate_losses(form: str | None, left_behind: Counter[str]) -> None:

@@ -194,7 +194,7 @@ class _FirstLook:
         if not self._json and provisional:
             narrate("The scores are final now: every conversation was read.")
         self._say(f"\nFinal scores, {self._after()}:", *self._score_lines())
-        self._run(self._further_stages())
+        self._run(self._further_stages(self._workspace))
         to_read = self._to_read()
         if self._json:
             counts = self._services.conversations.counts()
@@ -227,9 +227,9 @@ class _FirstLook:
             run_stages(self._workspace, [stage], self._narrator)
             self._time_left.end(stage.name)
 
-    def _further_stages(self) -> Sequence[Stage]:
-        further = self._further(self._workspace) if self._further else ()
-        return [CheckStage(self._workspace.project), *further]
+    def _further_stages(self, workspace: Workspace) -> Sequence[Stage]:
+        further = self._further(workspace) if self._further else ()
+        return [CheckStage(workspace.project), *further]
 
     def _plan(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""
@@ -238,7 +238,7 @@ class _FirstLook:
             self._time_left.expect(stage.name, 1 + count / 500)
         for stage in scoring.stages:
             self._time_left.expect(stage.name, 2 + count / 50)
-        for stage in self._further_stages():
+        for stage in self._further_stages(self._workspace):
             self._time_left.expect(stage.name, 15.0)
         if any(isinstance(stage, TuningStage) for stage in scoring.stages):
             self._time_left.expect("tune", 30.0)
@@ -317,9 +317,8 @@ class _FirstLook:
             waiting = bool(scoring.reading.waiting(conn))
         if isinstance(scoring.scored, FittingStage):
             waiting = waiting or bool(scoring.scored.waiting())
-        stages = [CheckStage(workspace.project), *(scoring.stages if waiting else ())]
-        stages += self._further(workspace) if self._further else ()
-        workspace.runner.start(stages)
+        left = scoring.stages if waiting else ()
+        workspace.runner.start([*left, *self._further_stages(workspace)])
 
     def _code(self, reading: ImportStage) -> int:
         unscored = self._services.conversations.counts().unscored

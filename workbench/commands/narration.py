@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft, in_words
 from engine.number_format import duration
+from engine.personal_data import KINDS, NAMES, Kind
 from engine.services.workspace import Workspace
 from engine.text import as_json, display_safe, one_line
 
@@ -29,6 +30,17 @@ def narrate(text: str) -> None:
     """Prints one line of narration on standard error."""
     sys.stderr.write(display_safe(text) + "\n")
     sys.stderr.flush()
+
+
+def narrate_redacted(counts: Mapping[Kind, int] | None) -> None:
+    """Says how many pieces of personal data were replaced, and what cannot be found; nothing for None."""
+    if counts is None:
+        return
+    found = [f"{NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
+    narrate(
+        f"Replaced {', '.join(found) or 'nothing'}. Names of people and postal addresses are not found: look before you"
+        " hand it on."
+    )
 
 
 def print_json(result: Any) -> None:

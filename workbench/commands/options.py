@@ -46,6 +46,15 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_redact(parser: argparse.ArgumentParser) -> None:
+    """Declares --redact."""
+    parser.add_argument(
+        "--redact",
+        action="store_true",
+        help="replace e-mail addresses, phone numbers, payment cards, IBANs and IP addresses by names like [email 1]",
+    )
+
+
 def read_filter(text: str) -> Filter:
     """Reads the value of --filter, in the filter language of the screens.
 

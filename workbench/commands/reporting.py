@@ -7,8 +7,8 @@ from pathlib import Path
 
 from engine.services.report.files import write_report
 from engine.services.workspace import Workspace
-from workbench.commands.narration import narrate, print_json
-from workbench.commands.options import add_filter, read_filter
+from workbench.commands.narration import narrate, narrate_redacted, print_json
+from workbench.commands.options import add_filter, add_redact, read_filter
 from workbench.exits import DONE
 
 
@@ -21,11 +21,7 @@ def report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="write over a file that is there already"
     )
-    parser.add_argument(
-        "--redact",
-        action="store_true",
-        help="replace e-mail addresses, phone numbers, payment cards, IBANs and IP addresses by names like [email 1]",
-    )
+    add_redact(parser)
     parser.add_argument(
         "--no-validation",
         action="store_true",
@@ -55,8 +51,5 @@ def report(arguments: argparse.Namespace) -> int:
         print_json({"file": str(path), "bytes": written.bytes, "redacted": written.redacted})
     else:
         narrate(f"Wrote {path} ({written.bytes / 1000:,.0f} kB).")
-        if arguments.redact:
-            narrate(
-                "Names of people and postal addresses are not found: look before you hand it on."
-            )
+        narrate_redacted(written.redacted if arguments.redact else None)
     return DONE

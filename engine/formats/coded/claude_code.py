@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.conversation import Conversation
 from engine.formats.json_values import BadRecord, as_json, as_object
 from engine.formats.messages.forms import ChatMessage
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalise import messages_of, read_in_turn
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Draft
 
@@ -234,11 +234,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
             continue
         items.append(item)
         current = (name, item) if name is not None else current
-    messages: list[Message] = []
-    for item in items:
-        messages += messages_of(item, len(messages) + 1)
-    if not messages:
-        raise BadRecord("no messages")
+    messages = read_in_turn(items)
     fields = _of_session(lines)
     results = [line for line in events if line.get("type") == "result"]
     events = [line for line in events if line.get("type") != "result"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.conversation import Conversation
 from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json, as_object
 from engine.formats.messages.forms import ChatMessage
-from engine.formats.messages.normalise import as_time, messages_of
+from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Draft
 
@@ -73,11 +73,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         message = _of_event(event)
         if message is not None and not any(_same(message, one) for one in items[-_NEAR:]):
             items.append(message)
-    messages: list[Message] = []
-    for item in items:
-        messages += messages_of(item, len(messages) + 1)
-    if not messages:
-        raise BadRecord("no messages")
+    messages = read_in_turn(items)
     rest = Texts(messages).without(events)
     times = (as_time(event.get("timestamp", event.get("ts"))) for event in events)
     conversation = Conversation(

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.conversation import Conversation
 from engine.formats.coded.repeats import Texts
-from engine.formats.json_values import BadRecord, as_json
+from engine.formats.json_values import as_json
 from engine.formats.messages.forms import ChatMessage, opened
-from engine.formats.messages.normalise import as_time, messages_of
+from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.messages.parts import answer_text
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Draft
@@ -98,11 +98,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
             others.append(event)
         elif not _joins(items, message):
             items.append(message)
-    messages: list[Message] = []
-    for item in items:
-        messages += messages_of(item, len(messages) + 1)
-    if not messages:
-        raise BadRecord("no messages")
+    messages = read_in_turn(items)
     texts = Texts(messages)
     rest = {name: value for name, value in record.items() if name not in (key, *_JUDGED)}
     fields = texts.without(rest) or {}

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.conversation import Conversation
 from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json
 from engine.formats.messages.forms import ChatMessage, opened
-from engine.formats.messages.normalise import looks_like_message, messages_of, role_named
+from engine.formats.messages.normalise import looks_like_message, read_in_turn, role_named
 from engine.formats.reader import Draft
 
 _JUDGED = (
@@ -97,11 +97,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         truth |= _submission(items)
         extras = [item.get("extra") for item in listed]  # the response has the message once more
         left_out |= {(id(extra), "response") for extra in extras if isinstance(extra, dict)}
-    messages: list[Message] = []
-    for item in items:
-        messages += messages_of(item, len(messages) + 1)
-    if not messages:
-        raise BadRecord("no messages")
+    messages = read_in_turn(items)
     kept = {one: value for one, value in record.items() if one not in (key, *_REPEATS, *_JUDGED)}
     fields = Texts(messages).without(kept) or {}
     name = next(

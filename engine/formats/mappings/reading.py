@@ -311,8 +311,12 @@ class _Reading:
 
     def _known_role(self, word: str) -> Destination | None:
         """The role of a word that is told by the word alone."""
+        return self._mapped_role(word) or role_named(word)
+
+    def _mapped_role(self, word: str) -> Destination | None:
+        """The role that the mapping gives a word."""
         roles = self._mapping.roles
-        return roles.get(word) or roles.get(word.lower()) or role_named(word)
+        return roles.get(word) or roles.get(word.lower())
 
     def _role(self, turn: Turn, value: Any, position: int) -> tuple[Destination, str | None]:
         """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
@@ -320,7 +324,7 @@ class _Reading:
             return turn.role[position % len(turn.role)], None
         found = (turn.role or _DEFAULT_ROLE).first(value, self._record, self._outer)
         word = as_word(found)
-        known = self._mapping.roles.get(word) or self._mapping.roles.get(word.lower())
+        known = self._mapped_role(word)
         if known is not None:
             return known, None
         user = self._mapping.user

@@ -6,7 +6,7 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -86,6 +86,20 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
     for number, item in enumerate(items, 1):
         messages.extend(messages_of(item, number, rendered_calls))
     return tuple(messages)
+
+
+def read_in_turn(items: Iterable[Any]) -> list[Message]:
+    """Returns the messages of items in the form of a chat API, in their order.
+
+    Raises:
+        BadRecord: One is not a message, or there are none.
+    """
+    messages: list[Message] = []
+    for item in items:
+        messages += messages_of(item, len(messages) + 1)
+    if not messages:
+        raise BadRecord("no messages")
+    return messages
 
 
 def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:

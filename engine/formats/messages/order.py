@@ -53,8 +53,10 @@ def newest_first(keys: Sequence[float]) -> bool:
 
 def falls(values: Sequence[Any]) -> bool:
     """Whether a value is earlier than the one before it, where the two can be compared."""
-    for pair in pairwise(values):
-        keys = order_keys(pair)
-        if keys is not None and keys[1] < keys[0]:
-            return True
-    return False
+    if all(value is None for value in values):  # the usual case: no message has a time
+        return False
+    keys = order_keys(values)
+    if keys is not None:
+        return any(later < earlier for earlier, later in pairwise(keys))
+    pairs = filter(None, map(order_keys, pairwise(values)))
+    return any(later < earlier for earlier, later in pairs)

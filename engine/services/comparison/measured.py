@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.completeness.calibration import Calibration, completion_rate
 from engine.records.calibration import CompletionRate
 from engine.records.goals import NAMELESS
-from engine.services.triage.calibration import ScoredConversations
+from engine.services.triage.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.store import trees
 from engine.views.clustering_view import ClusteringView
 
@@ -114,8 +114,7 @@ class Measured:
         above, scored = self.counts()
         if by_score:
             apparent = above / scored if scored else None
-            why = "the filter goes by the score"
-            return CompletionRate(len(self.ids), scored, apparent, None, why)
+            return CompletionRate(len(self.ids), scored, apparent, None, CHOSEN_BY_SCORE)
         return completion_rate(self.calibration, above, scored, len(self.ids))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +19,6 @@ from engine.records.comparison import (
     Part,
     Side,
 )
-from engine.services.comparison.clusterings import compare_clusterings
 from engine.services.comparison.differences import compare, completion_change
 from engine.services.comparison.measured import Ints, Measured
 from engine.services.triage.calibration import FIELDS_BY_SCORE
@@ -36,6 +34,7 @@ MOST_VALUES = 40
 """Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
 OTHERS = "the others"
 NO_FILTER = Filter()
+NO_IDS: Ints = np.empty(0, np.int64)
 
 
 class ComparisonService:
@@ -45,9 +44,7 @@ class ComparisonService:
         """`cache` gives the clusterings of the project with their current groups."""
         self._project, self._cache = project, cache
 
-    def compare(
-        self, first: Filter, second: Filter, names: tuple[str, str] | None = None
-    ) -> Comparison:
+    def compare(self, first: Filter, second: Filter) -> Comparison:
         """Tests how the conversations of two filters differ; an empty second filter stands for all others.
 
         Raises:
@@ -64,11 +61,11 @@ class ComparisonService:
                 f"{counted(len(both), 'conversation')} would be on both sides.",
                 "Choose filters that exclude each other.",
             )
-        called = names or (str(first) or "all", str(second) or OTHERS)
+        names = str(first) or "all", str(second) or OTHERS
         texts = str(first), str(second) if second else _opposite(first)
         parts = every.of(chosen), every.of(others)
         by_score = self.goes_by_score(first, second)
-        return _compared(called, texts, parts, by_score=by_score)
+        return _compared(names, texts, parts, by_score=by_score)
 
     def against(self, other: ComparisonService, wanted: Filter = NO_FILTER) -> Comparison:
         """Tests how the conversations of another project differ from those of this one; of both only those of a
@@ -79,11 +76,12 @@ class ComparisonService:
             UsageError: A project has no such conversation.
             WorkbenchError: A project cannot evaluate the filter.
         """
-        sides = self.measured(wanted), other.measured(wanted)
+        own = self.measured(wanted)
+        others = replace(other.measured(wanted), calibration=own.calibration)
         names = str(self._project.path), str(other._project.path)
-        return _compared(
-            names, (str(wanted), str(wanted)), _with_common_goals(*sides), by_score=False
-        )
+        sides = _with_common_goals(own, others)
+        by_score = self.goes_by_score(wanted)
+        return _compared(names, (str(wanted), str(wanted)), sides, by_score=by_score)
 
     def by(self, field: str, wanted: Filter = NO_FILTER) -> Breakdown:
         """The completion rate by the values of a field, over the conversations of a filter. A value of `year`, `month`
@@ -93,8 +91,15 @@ class ComparisonService:
             UsageError: There is no such field, or no conversation has it.
             WorkbenchError: The project cannot evaluate the filter.
         """
+        return self.breakdown(self.measured(wanted), field, wanted)
+
+    def breakdown(self, every: Measured, field: str, wanted: Filter) -> Breakdown:
+        """`by` for conversations that were measured already; `wanted` is the filter that selects them.
+
+        Raises:
+            UsageError: There is no such field, or none of them has it.
+        """
         with self._project.reading() as conn, snapshot(conn):
-            every = Measured.read(conn, self._view(conn)).of(_ids(conn, wanted))
             found = field_values.conversations_by_value(conn, field)
         members = {value: _among(every.ids, ids) for value, ids in found.items()}
         members = {value: ids for value, ids in members.items() if len(ids)}
@@ -106,10 +111,23 @@ class ComparisonService:
         rest = set(order) - set(listed)
         known = np.unique(np.concatenate(list(members.values())))
         by_score = self.goes_by_score(wanted)
-        parts = [
-            self._part(every, members, known, field, listed, at, wanted, by_score=by_score)
-            for at in range(len(listed))
-        ]
+
+        def part(at: int) -> Part:
+            value = listed[at]
+            own = every.of(members[value])
+            before = listed[at - 1] if in_time and at else ""
+            others = members.get(before, NO_IDS) if in_time else np.setdiff1d(known, members[value])
+            there_are = len(others) > 0
+            term = field_values.term_of(field, value)
+            return Part(
+                value,
+                str(Filter((*wanted.terms, term))),
+                own.rate(by_score=by_score),
+                (before or OTHERS) if there_are else "",
+                completion_change(every.of(others), own) if there_are else None,
+            )
+
+        parts = [part(at) for at in range(len(listed))]
         return Breakdown(
             field,
             tuple(_corrected(parts)),
@@ -148,42 +166,15 @@ class ComparisonService:
             if one not in known:
                 have = ", ".join(map(str, known)) or "none"
                 raise UsageError(f"There is no clustering {one}.", f"Clusterings: {have}.")
+        # imported here because nothing else needs it, and the services are made at every start
+        from engine.services.comparison.clusterings import compare_clusterings
+
         return compare_clusterings(self._cache.view(first), self._cache.view(second))
 
     def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
         if clusterings.shown(conn) is None:
             return None
         return self._cache.view(stored_clustering(conn, None).id)
-
-    @staticmethod
-    def _part(
-        every: Measured,
-        members: dict[str, Ints],
-        known: Ints,
-        field: str,
-        listed: Sequence[str],
-        at: int,
-        wanted: Filter,
-        *,
-        by_score: bool,
-    ) -> Part:
-        value = listed[at]
-        own = every.of(members[value])
-        if field in field_values.TIMES:
-            before = listed[at - 1] if at else ""
-            other = every.of(members[before]) if before else None
-        else:
-            before = OTHERS
-            others = np.setdiff1d(known, members[value])
-            other = every.of(others) if len(others) else None
-        term = field_values.term_of(field, value)
-        return Part(
-            value,
-            str(Filter((*wanted.terms, term))),
-            own.rate(by_score=by_score),
-            before if other is not None else "",
-            completion_change(other, own) if other is not None else None,
-        )
 
 
 def _compared(

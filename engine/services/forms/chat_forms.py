@@ -19,17 +19,23 @@ _SHAREGPT_NAMES = {
 }
 
 
+def message_line(message: Message) -> dict[str, Any]:
+    """Role, content, name and answered call of a message, as the chat API of OpenAI and the uniform form write them."""
+    line: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.name:
+        line["name"] = message.name
+    if message.tool_call_id:
+        line["tool_call_id"] = message.tool_call_id
+    return line
+
+
 def openai(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
     """Yields a record with `messages` for each conversation; reasoning and facts of messages have no place."""
     for item in items:
         messages = []
         for message in item.conversation.messages:
             _count(message, left_behind, "reasoning", "facts")
-            line: dict[str, Any] = {"role": message.role, "content": message.content}
-            if message.name:
-                line["name"] = message.name
-            if message.tool_call_id:
-                line["tool_call_id"] = message.tool_call_id
+            line = message_line(message)
             if message.tool_calls:
                 line["tool_calls"] = [
                     {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from engine.services.report.document import Bars, Columns, Points
+from engine.text import one_line
 
 WIDTH = 640
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -20,7 +21,7 @@ def bars(chart: Bars) -> str:
         kind = "mark" if label == chart.marked else "bar"
         length = max(0.0, min(1.0, value)) * room
         parts += [
-            f'<text x="{_LABEL - 8}" y="{y + 15}" text-anchor="end">{_cut(label, 34)}</text>',
+            f'<text x="{_LABEL - 8}" y="{y + 15}" text-anchor="end">{escape(one_line(label, 34))}</text>',
             f'<rect class="rail" x="{_LABEL}" y="{y + 4}" width="{room}" height="14"/>',
             f'<rect class="{kind}" x="{_LABEL}" y="{y + 4}" width="{length:.1f}" height="14"/>',
             f'<text x="{_LABEL + room + 6}" y="{y + 15}">{escape(text)}</text>',
@@ -46,8 +47,9 @@ def columns(chart: Columns) -> str:
                 f'<text x="{x + step / 2:.1f}" y="{15 + high - tall:.1f}" text-anchor="middle">{count:,}</text>'
             )
         if at % every == 0:
+            name = escape(one_line(label, 12))
             parts.append(
-                f'<text x="{x + step / 2:.1f}" y="{high + 38}" text-anchor="middle">{_cut(label, 12)}</text>'
+                f'<text x="{x + step / 2:.1f}" y="{high + 38}" text-anchor="middle">{name}</text>'
             )
     if chart.line is not None:
         place, words = chart.line
@@ -90,7 +92,3 @@ def _svg(title: str, description: str, height: float, parts: list[str]) -> str:
         f'<svg role="img" viewBox="0 0 {WIDTH} {height:.0f}" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{inner}</svg>"
     )
-
-
-def _cut(text: str, most: int) -> str:
-    return escape(text if len(text) <= most else text[: most - 1] + "…")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from engine.completeness.calibration import wilson
 from engine.errors import UsageError, WorkbenchError
 from engine.filters import Filter, ListQuery
 from engine.number_format import counted, figure
-from engine.personal_data import NAMES, Kind
+from engine.personal_data import KINDS, NAMES
 from engine.records.calibration import CompletionRate
 from engine.records.runs import RunRow
 from engine.services.comparison.formatting import change_text, p_text, rate_text
@@ -44,6 +45,7 @@ QUOTED = 400
 """Characters of a message that are quoted."""
 MOST_POINTS = 600
 BINS = 20
+_KIND_NAMES: Mapping[str, str] = {kind: NAMES[kind] for kind in KINDS}
 
 
 def report(services: Services, wanted: Filter, *, validate: bool = True) -> Document:
@@ -99,21 +101,21 @@ class _Report:
             )
             + (f" {counts.quarantined:,} records could not be read." if counts.quarantined else "")
         )
-        for title, field, name in (
-            ("Sources", "source", str),
-            ("Languages", "language", str),
-            ("Models that answered", "model", str),
+        for title, field in (
+            ("Sources", "source"),
+            ("Languages", "language"),
+            ("Models that answered", "model"),
         ):
             found = rows.values(field, self._wanted)
             if found:
                 yield Table(
                     title,
                     ("", "conversations"),
-                    tuple((name(value), f"{count:,}") for value, count in found[:12]),
+                    tuple((value, f"{count:,}") for value, count in found[:12]),
                     frozenset((1,)),
                 )
         personal = [
-            f"{_kind(value)} in {count:,}"
+            f"{_KIND_NAMES.get(value, value)} in {count:,}"
             for value, count in rows.values("personal", self._wanted)
             if count
         ]
@@ -169,7 +171,7 @@ class _Report:
                 True,
             )
             return
-        parts = self._parts()
+        parts = self._parts
         total = len(self._found.ids)
         none = total - sum(len(part.ids) for _, part in parts)
         rows = []
@@ -204,7 +206,7 @@ class _Report:
             "Completion by goal, the lowest first",
             tuple(
                 (label, above / scored, f"{above / scored:.0%} of {scored:,}")
-                for label, above, scored in sorted(self._rates(), key=lambda one: one[1] / one[2])[
+                for label, above, scored in sorted(self._rates, key=lambda one: one[1] / one[2])[
                     :15
                 ]
             ),
@@ -215,10 +217,10 @@ class _Report:
     def to_read(self) -> Iterator[Block]:
         """Conversations of the goals with the lowest completion, quoted, and a list of the least complete ones."""
         lowest = sorted(
-            (one for one in self._rates() if one[2] >= LEAST_SCORED),
+            (one for one in self._rates if one[2] >= LEAST_SCORED),
             key=lambda one: one[1] / one[2],
         )[:WORST_GOALS]
-        parts = dict(self._parts())
+        parts = dict(self._parts)
         for label, above, scored in lowest:
             yield Paragraph(f"“{label}”: {above:,} of {scored:,} complete. The least complete one:")
             part = parts[label]
@@ -278,7 +280,7 @@ class _Report:
     def over_time(self) -> Iterator[Block]:
         """The completion rate by month, each with the change from the month before."""
         try:
-            months = self._services.comparison.by("month", self._wanted)
+            months = self._services.comparison.breakdown(self._found, "month", self._wanted)
         except UsageError:
             yield Paragraph("The conversations have no dates.")
             return
@@ -358,6 +360,7 @@ class _Report:
             " person agreed. Intervals are 95%. Conversations count as independent of each other."
         )
 
+    @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
         """The goals with their conversations, the most frequent first; empty ones are left out."""
         found = [
@@ -368,9 +371,10 @@ class _Report:
             (one for one in found if len(one[1].ids)), key=lambda one: (-len(one[1].ids), one[0])
         )
 
+    @cached_property
     def _rates(self) -> list[tuple[str, int, int]]:
         """(label, at or above the threshold, scored) of the goals that have scored conversations."""
-        found = [(label, *part.counts()) for label, part in self._parts()]
+        found = [(label, *part.counts()) for label, part in self._parts]
         return [one for one in found if one[2]]
 
     def _rate(self, part: Measured) -> CompletionRate:
@@ -426,8 +430,3 @@ def _interval(rate: CompletionRate) -> str:
     found = rate.corrected
     assert found is not None
     return f"{found.value:.0%} (95% interval {found.low:.0%} to {found.high:.0%})"
-
-
-def _kind(value: str) -> str:
-    kinds: dict[str, Kind] = {kind: kind for kind in NAMES}
-    return NAMES[kinds[value]] if value in kinds else value

@@ -47,7 +47,8 @@ def conversation(path: Path, *statements: str) -> Parsed:
     return record
 
 
-def told(record: Parsed) -> list[tuple[object, ...]]:
+def rows_of(record: Parsed) -> list[tuple[object, ...]]:
+    """(role, content, calls, answered call) of each message."""
     return [
         (m.role, m.content, [(call.name, call.call_id) for call in m.tool_calls], m.tool_call_id)
         for m in record.conversation.messages
@@ -67,7 +68,7 @@ def test_responses_with_their_tools(tmp_path: Path) -> None:
     """Prompts, calls, results and answers of the older tables stand in the order in which they happened."""
     record = conversation(tmp_path / "logs.db", OLDER)
     assert record.conversation.external_id == "c"
-    assert told(record) == EXPECTED
+    assert rows_of(record) == EXPECTED
 
 
 def test_threads_of_messages(tmp_path: Path) -> None:
@@ -86,6 +87,6 @@ def test_threads_of_messages(tmp_path: Path) -> None:
         for number, (key, kind, text, payload) in enumerate(parts)
     )
     record = conversation(tmp_path / "logs.db", NEWER, f"insert into parts values {rows};")
-    assert told(record) == EXPECTED
+    assert rows_of(record) == EXPECTED
     facts = json.loads(record.conversation.messages[-1].facts or "{}")
     assert facts == {"model": "m", "datetime_utc": "2026-06-01T10:00:00"}

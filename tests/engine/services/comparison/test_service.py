@@ -159,6 +159,12 @@ class TestProjects:
         other = one.against(service_of(better))
         assert {d.measure for d in other.differences if d.significant} >= {"completion"}
 
+    def test_a_filter_by_score(self, better: Project) -> None:
+        """Conversations that were selected by their score get no rate without its errors, and it says why."""
+        one = service_of(better)
+        found = one.against(one, parse_filter("p<.5"))
+        assert [side.rate.why for side in found.sides] == ["the filter goes by the score"] * 2
+
 
 class TestClusterings:
     def test_side_by_side(self, clustered: Project) -> None:
