@@ -120,7 +120,7 @@ def _one_repeat(
 ) -> Floats:
     fold = np.full(len(end), FOLDS)
     fold[learn] = _folds(group[learn], FOLDS, random)
-    # Boundaries that are not learnt from stand in the fold of their group; without one, any regression may score them.
+    # Boundaries that no fit uses stand in the fold of their group; without one, any regression may score them.
     names, first = np.unique(group[learn], return_index=True)
     of_group = dict(zip(names.tolist(), fold[learn][first].tolist(), strict=True))
     fold[~learn] = [of_group.get(name, name % FOLDS) for name in group[~learn].tolist()]

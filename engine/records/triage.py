@@ -62,7 +62,9 @@ class TriageItem:
     why: str
 
 
-QueueOrder = Literal["threshold", "lowest", "teaching", "disagreement", "unsure", "sample", "list"]
+QueueOrder = Literal[
+    "threshold", "lowest", "informative", "disagreement", "unsure", "sample", "list"
+]
 """The orders of the triage queue; see `engine.store.queue`."""
 
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from engine.conversation import Conversation
 from engine.errors import ProjectError
 from engine.personal_data import Redactor
+from engine.records.example_probes import Proposed
 from engine.records.scores import ScoredId, State
-from engine.records.taught import Proposed
 from engine.records.triage import JudgedId
 from engine.services.forms.annotation import settings_file
 from engine.services.forms.chat_forms import message_line
@@ -26,7 +26,7 @@ from engine.services.line_files import write_file
 from engine.services.simulation.exports import transcript_lines
 from engine.services.table_export import table_lines
 from engine.services.trees.export_lines import stored_tree_line
-from engine.store import scores, taught, trees, verdicts
+from engine.store import example_probes, scores, trees, verdicts
 from engine.store.project import Project
 
 ExportKind = Literal[
@@ -103,8 +103,8 @@ def export_lines(
     elif kind == "verdicts":
         yield from map(verdict_line, verdicts.export_verdicts(conn, wanted))
     elif kind == "proposals":
-        for subject in taught.subjects(conn):
-            for found in taught.proposals(conn, subject, wanted):
+        for subject in example_probes.subjects(conn):
+            for found in example_probes.proposals(conn, subject, wanted):
                 yield proposal_line(subject, found)
     elif kind == "table":
         yield from table_lines(conn, wanted)
@@ -183,7 +183,7 @@ def verdict_line(row: JudgedId) -> dict[str, Any]:
 
 
 def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
-    """What a probe that marks taught says of a conversation; `tag` is None where it is whether it succeeded."""
+    """What an example probe predicts of a conversation; `tag` is None where it is whether it succeeded."""
     return {
         "id": row.external_id,
         "source": row.source,

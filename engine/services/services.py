@@ -19,7 +19,7 @@ from engine.services.simulation.service import SimulationService
 from engine.services.training.service import TrainingService
 from engine.services.trees.service import TreeService
 from engine.services.triage.calibration import CalibrationService
-from engine.services.triage.teaching import TeachingService
+from engine.services.triage.example_probes import ExampleProbeService
 from engine.services.validation.service import ValidationService
 from engine.store.conversations import ConversationStore
 from engine.store.saved import SavedStore
@@ -50,7 +50,7 @@ class Services:
     exports: ExportFiles
     calibration: CalibrationService
     comparison: ComparisonService
-    teaching: TeachingService
+    example_probes: ExampleProbeService
     trees: TreeService
     goals: GoalService
     training: TrainingService

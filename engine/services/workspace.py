@@ -32,7 +32,7 @@ from engine.services.training.service import TrainingService
 from engine.services.trees.runs import TreeRuns
 from engine.services.trees.service import TreeService
 from engine.services.triage.calibration import CalibrationService
-from engine.services.triage.teaching import TeachingService
+from engine.services.triage.example_probes import ExampleProbeService
 from engine.services.validation.service import ValidationService
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -86,7 +86,7 @@ class Workspace:
         self.training = TrainingService(self.project, self.catalog)
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
-        self.teaching = TeachingService(self.project, self._tell("taught"))
+        self.example_probes = ExampleProbeService(self.project, self._tell("example probes"))
         self.runner = JobRunner(
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
@@ -108,7 +108,7 @@ class Workspace:
     def close(self) -> None:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
         self.models.close()
-        self.teaching.close()
+        self.example_probes.close()
         self.runner.stop()  # before the process ends, so that the runs count as interrupted
         self.process.close()
         self.runner.close()
@@ -142,7 +142,7 @@ class Workspace:
     def _judged(self) -> None:
         """A person gave a verdict, a note or a tag, or took one back."""
         self._emit(DataChanged(frozenset({"verdict"})))
-        self.teaching.noticed()
+        self.example_probes.noticed()
 
     # Runs
 
@@ -191,7 +191,7 @@ class Workspace:
             exports=ExportFiles(self.project),
             calibration=CalibrationService(self.project, self._tell("rule")),
             comparison=ComparisonService(self.project, self.merge_queue_cache),
-            teaching=self.teaching,
+            example_probes=self.example_probes,
             trees=TreeService(
                 self.project, self.process, self.tree_runs, self.runner, self._tell("tree")
             ),

@@ -26,13 +26,13 @@ from engine.store import (
     completing,
     counting,
     earlier_states,
+    example_probes,
     goal_groups,
     imports,
     listing,
     scores,
     settings,
     shared_text,
-    taught,
 )
 from engine.store.messages import COLUMNS, message_of, messages_of
 from engine.store.project import Project
@@ -79,7 +79,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
         rule = settings.rule(conn)
         config = settings.score_config(conn)
         tags = listing.tags_of(conn, wanted)
-        success = taught.success_of(conn, wanted)
+        success = example_probes.success_of(conn, wanted)
         for keys in chunks(wanted):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"

@@ -18,14 +18,14 @@ from typing import Any
 
 from engine.errors import WorkbenchError
 from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term, is_number
+from engine.records.example_probes import NOT, SUCCESS
 from engine.records.scores import DecisionRule, State
-from engine.records.taught import NOT, SUCCESS
 from engine.records.triage import Verdict
 from engine.store import cjk_index, facets, goal_groups, scores, settings, trees
+from engine.store.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import MESSAGE_BITS, placeholders
-from engine.store.taught import PROPOSED, VALUES_IN_FORCE
 from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
 
 PROPOSED_SIGN = "?"

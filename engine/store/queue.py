@@ -7,8 +7,8 @@
 - `unsure`: by response trees. First conversations in the top tenth of both the number of leaves and minus the best
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
   "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
-- `teaching`: what a verdict would teach the probe of success most: unsure, and unlike what is judged already
-  (`engine.completeness.taught.instructive`); then those without hidden states, in id order.
+- `informative`: what would change the probe of success most: unsure, and unlike what is judged already
+  (`engine.completeness.example_probe.instructive`); then those without hidden states, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
 - `list`: in the order of the conversation list.
@@ -27,10 +27,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from engine.filters import Filter, ListQuery, Term
+from engine.records.example_probes import SUCCESS
 from engine.records.scores import DecisionRule, State
-from engine.records.taught import SUCCESS
 from engine.records.triage import QueueOrder, TriageItem, TriagePage
-from engine.store import conversations, settings, taught, trees
+from engine.store import conversations, example_probes, settings, trees
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import chunks, placeholders, snapshot
@@ -84,8 +84,8 @@ def queue(
         if order == "unsure":
             found, total = _unsure(conn, among, page)
             return TriagePage(tuple(found), total)
-        if order == "teaching":
-            return TriagePage(tuple(_teaching(conn, waiting, page)), len(waiting))
+        if order == "informative":
+            return TriagePage(tuple(_informative(conn, waiting, page)), len(waiting))
         if order == "sample":
             found, total = _sample(conn, among, page)
             return TriagePage(tuple(found), total)
@@ -224,20 +224,20 @@ def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> tuple[list[Tri
     return items, len(order)
 
 
-def _teaching(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     left = dict.fromkeys(waiting)
     items: list[TriageItem] = []
-    for key, p in taught.in_order(conn, SUCCESS):
+    for key, p in example_probes.in_order(conn, SUCCESS):
         if len(items) == page:
             return items
         if key in left:
             del left[key]
-            items.append(TriageItem(key, _teaching_why(p)))
+            items.append(TriageItem(key, _informative_why(p)))
     why = "no probability of success: its hidden states are not kept"
     return items + [TriageItem(key, why) for key in list(left)[: page - len(items)]]
 
 
-def _teaching_why(p: float | None) -> str:
+def _informative_why(p: float | None) -> str:
     if p is None:
         return "most informative: unlike the others asked about"
     return f"most informative: {p:.0%} likely to have succeeded, and unlike those judged"

@@ -12,6 +12,8 @@ from engine.store import hidden_states, queue, settings, verdicts
 from engine.store.project import Project
 
 PLACE = "triage.place"
+FORMER_INFORMATIVE = "teaching"
+"""The name of the order `informative` in places that earlier versions stored."""
 RECENT = 10
 """Number of newest verdicts that are not asked again, because a person may still remember them."""
 
@@ -96,13 +98,15 @@ class TriageStore:
 
     def place(self) -> TriagePlace:
         """The stored place of the person in the queue; where there is none, the beginning of the order that suits the
-        project: what teaches most where hidden states are kept."""
+        project: the most informative first where hidden states are kept."""
         with self._project.reading() as conn:
             kept = settings.get(conn, PLACE)
             if kept is None and hidden_states.fullest(conn) is not None:
-                # measured in docs/results/verdicts.md: near the threshold, twice as many verdicts teach as much
-                return TriagePlace("teaching")
+                # measured in docs/results/verdicts.md: near the threshold takes twice as many verdicts
+                return TriagePlace("informative")
             kept = kept or {}
+        if kept.get("order") == FORMER_INFORMATIVE:
+            kept = {**kept, "order": "informative"}
         return TriagePlace(**{**kept, "skipped": tuple(kept.get("skipped", ()))})
 
     def keep_place(self, place: TriagePlace) -> None:

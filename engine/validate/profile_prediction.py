@@ -105,7 +105,7 @@ def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -
 
 
 def questions_for(spoken: Sequence[UserText], asked: Sequence[UserText]) -> list[Question]:
-    """Returns the fields and answers that can be learnt from `spoken` and occur in `asked`."""
+    """Returns the fields and answers that a model can be fitted to in `spoken` and occur in `asked`."""
     people = {one.person: one.traits for one in spoken}
     found: list[Question] = []
     for name in FIELDS:

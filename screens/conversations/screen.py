@@ -176,9 +176,9 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _default_columns(self) -> Sequence[str]:
         """With that of success once it is fitted to verdicts."""
-        taught = self.services.teaching.success_in_force() is not None
+        fitted = self.services.example_probes.success_in_force() is not None
         return [
-            key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (taught and key == "success")
+            key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (fitted and key == "success")
         ]
 
     def _read(self, place: int | None = None) -> None:

@@ -12,8 +12,8 @@ from engine.records.calibration import (
     CompletionRate,
     Share,
 )
+from engine.records.example_probes import LEAST_OF_EACH, ExampleProbe, ExampleProbeChange
 from engine.records.interval import Interval
-from engine.records.taught import LEAST_OF_EACH, Taught, TaughtChange
 from engine.records.triage import Verdict
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
@@ -129,7 +129,9 @@ def rate_content(rate: CompletionRate) -> Content:
     return Content.assemble(*parts)
 
 
-def success_content(found: Taught | None, newest: Taught, change: TaughtChange | None) -> Content:
+def success_content(
+    found: ExampleProbe | None, newest: ExampleProbe, change: ExampleProbeChange | None
+) -> Content:
     """Whether the verdicts tell what succeeded, and what newer ones would change.
 
     Args:

@@ -84,13 +84,13 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Computes everything again."""
-        teaching, calibration = self.services.teaching, self.services.calibration
+        probes, calibration = self.services.example_probes, self.services.calibration
 
         def read() -> tuple[CalibrationReport, Content | None]:
-            newest = teaching.newest_success()
+            newest = probes.newest_success()
             if newest is None:
                 return calibration.report(), None
-            success = words.success_content(teaching.success_in_force(), newest, teaching.change())
+            success = words.success_content(probes.success_in_force(), newest, probes.change())
             return calibration.report(), success
 
         self.in_background(read, self._show, group="report")
@@ -185,12 +185,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
         """Uses the newest probabilities of success, or says that nothing waits."""
         if not self.may_write():
             return
-        teaching = self.services.teaching
+        probes = self.services.example_probes
 
         def work() -> bool:
-            waits = teaching.change() is not None
+            waits = probes.change() is not None
             if waits:
-                teaching.take_over()
+                probes.take_over()
             return waits
 
         def done(taken: bool) -> None:

@@ -10,7 +10,7 @@ from textual.content import Content
 from engine import number_format
 from engine.records.calibration import Agreement
 from engine.records.conversations import ConversationRow
-from engine.records.taught import Taught, TaughtChange
+from engine.records.example_probes import ExampleProbe, ExampleProbeChange
 from engine.records.triage import QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
@@ -19,7 +19,7 @@ from screens.widgets.states import VERDICT_LOOKS
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "the model knows least there"),
     "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
-    "teaching": ("most informative first", "few verdicts that tell most about all others"),
+    "informative": ("most informative first", "few verdicts that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
     "sample": ("calibration sample", "spread over all scores, for figures of all"),
@@ -44,8 +44,8 @@ class TriageStatus:
     tally: Mapping[Verdict, int]
     model: Agreement
     itself: Agreement
-    success: Taught | None = None
-    change: TaughtChange | None = None
+    success: ExampleProbe | None = None
+    change: ExampleProbeChange | None = None
 
     @property
     def given(self) -> int:

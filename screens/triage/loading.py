@@ -25,8 +25,8 @@ def load_queue(
 ) -> LoadedQueue:
     """Reads the queue in an order, of what a filter matches, and where `only` is given, of these conversations; in the
     order `list` also of what the list's filter matches."""
-    if order == "teaching":
-        services.teaching.prepare()
+    if order == "informative":
+        services.example_probes.prepare()
     query = ListQuery(wanted)
     if order == "list":
         listed = services.saved.view()[0]
@@ -39,7 +39,7 @@ def load_queue(
 def load_status(services: Services) -> TriageStatus:
     """Counts the verdicts and compares them with the model, with those given again blind, and with their probe."""
     model, itself = services.calibration.agreements()
-    teaching = services.teaching
+    probes = services.example_probes
     return TriageStatus(
-        services.triage.tally(), model, itself, teaching.success_in_force(), teaching.change()
+        services.triage.tally(), model, itself, probes.success_in_force(), probes.change()
     )

@@ -30,7 +30,7 @@ from engine.services.training.base import Machine
 from engine.services.training.run_files import runs_folder
 from engine.services.training.service import TrainingService
 from engine.services.triage.calibration import CalibrationService
-from engine.services.triage.teaching import TeachingService
+from engine.services.triage.example_probes import ExampleProbeService
 from engine.services.validation.service import ValidationService
 from engine.store import scores
 from engine.store.conversations import ConversationStore
@@ -102,7 +102,9 @@ class ScreenProject:
         self.jobs = RecordedJobs(self.file)
         self.score_sets = ScoreSets(self.file, lambda: self.emit(_changed("score")))
         self.conversations = ConversationStore(self.file)
-        self.teaching = TeachingService(self.file, lambda: self.emit(_changed("taught")))
+        self.example_probes = ExampleProbeService(
+            self.file, lambda: self.emit(_changed("example probes"))
+        )
         self.triage = TriageStore(self.file, self._judged)
         self.saved = SavedStore(self.file)
         self.calibration = CalibrationService(self.file, lambda: self.emit(_changed("rule")))
@@ -141,7 +143,7 @@ class ScreenProject:
 
     def close(self) -> None:
         """Closes the file."""
-        self.teaching.close()
+        self.example_probes.close()
         self.jobs.runner.close()
         self.models.close()
         self.network.close()
@@ -151,7 +153,7 @@ class ScreenProject:
 
     def _judged(self) -> None:
         self.emit(_changed("verdict"))
-        self.teaching.noticed()
+        self.example_probes.noticed()
 
     def services(self) -> Services:
         """What the app is given."""
@@ -167,7 +169,7 @@ class ScreenProject:
             comparison=ComparisonService(
                 self.file, MergeQueueCache(self.file, DecisionLog(self.file))
             ),
-            teaching=self.teaching,
+            example_probes=self.example_probes,
             trees=self.trees,
             goals=self.goals,
             training=self.training,

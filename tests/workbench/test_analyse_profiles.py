@@ -69,7 +69,7 @@ def test_in_one_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     capsys.readouterr()
     assert main(["analyse", "profiles", path]) == 0
     told = capsys.readouterr()
-    assert "learnt from other people" in told.err
+    assert "fitted to other people" in told.err
     assert told.out.splitlines()[-1].startswith(
         "Better than the most frequent answer: Gender (linear)"
     )
@@ -80,7 +80,7 @@ def test_in_one_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert {field for field, _ in found} == {"Gender"}
 
 
-def test_learnt_from_simulated_people_and_tested_on_real_ones(
+def test_fitted_to_simulated_people_and_tested_on_real_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Prediction works across languages, with the translations and the answers of both vocabularies joined."""

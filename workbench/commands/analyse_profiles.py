@@ -41,7 +41,7 @@ def profiles_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test",
         metavar="PROJECT",
-        help="predict in this project, such as one of real people (default: the same, learnt from other people)",
+        help="predict in this project, such as one of real people (default: the same, fitted to other people)",
     )
     parser.add_argument(
         "--embedder",
@@ -78,7 +78,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         questions = questions_for(asked.spoken, [asked.spoken[at] for at in asked.predicted])
         if not questions:
             raise UsageError(
-                "No answer is shared by enough of these people to be learnt.",
+                "No answer is shared by enough of these people to fit to.",
                 "Import more of them: an answer needs five people who have it and five who have not.",
             )
         ways = _ways(asked, arguments.embedder)
@@ -92,7 +92,7 @@ def profiles(arguments: argparse.Namespace) -> int:
     for note in asked.notes:
         narrate(note)
     narrate(
-        "Every conversation is predicted by what was learnt from other people."
+        "Every conversation is predicted by a model fitted to other people."
         if arguments.test is None
         else f"Learnt from {Path(arguments.project).name}, predicted in {home.name}."
     )

@@ -124,9 +124,9 @@ def _batches(
 
 def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
     begin = next(batches, [])
-    # Nothing was taught in most projects; a column of dashes says less than none.
-    taught = any(row.success is not None for row in begin)
-    columns = [column for column in COLUMNS if taught or column[0] != "success"]
+    # Most projects have no probe of success; a column of dashes says less than none.
+    fitted = any(row.success is not None for row in begin)
+    columns = [column for column in COLUMNS if fitted or column[0] != "success"]
     first = [[cell(row) for _, _, cell in columns] for row in begin]
     titles = [title for title, _, _ in columns]
     widths = [max(map(cell_len, column)) for column in zip(titles, *first, strict=True)]

@@ -211,7 +211,7 @@ def term_counter(
 
     Args:
         words: The vocabulary; None learns it when the counter is fitted.
-        least: Number of texts in which a term has to occur to be learnt.
+        least: Number of texts in which a term has to occur to become a dimension.
         longest: Most words in a term.
     """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.embedders.vectors import Numbers
-from engine.goals.questions.phrases import Phrase, clauses, learnt_verbs, phrases, sentences
+from engine.goals.questions.phrases import Phrase, clauses, phrases, sentences, verbs_of
 from engine.goals.questions.questions import Named, clipped
 from engine.goals.questions.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.questions.word_kinds import is_content, stem, stems
@@ -128,7 +128,7 @@ def phrase_labels(
             rows = np.sort(rng.choice(rows, most, replace=False))
         read[number] = [texts[int(row)] for row in rows]
     everything = [text for own in read.values() for text in own]
-    verbs, usage = learnt_verbs(everything), _Usage(everything)
+    verbs, usage = verbs_of(everything), _Usage(everything)
     spaceless = SpacelessPhrases(everything)
 
     def found(text: str) -> list[Phrase]:

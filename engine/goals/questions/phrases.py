@@ -136,7 +136,7 @@ def sentences(text: str) -> list[str]:
     return [one for part in _SENTENCES.split(text[:MOST_CHARS]) if (one := part.strip())]
 
 
-def learnt_verbs(texts: list[str]) -> frozenset[str]:
+def verbs_of(texts: list[str]) -> frozenset[str]:
     """The request verbs of a language's list, and words that follow request openings in at least three of the texts."""
     counts: dict[str, int] = {}
     for text in texts:
@@ -150,7 +150,7 @@ def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
     """The candidates in a text, in its order.
 
     Args:
-        verbs: Base forms that may begin a request, see `learnt_verbs`.
+        verbs: Base forms that may begin a request, see `verbs_of`.
     """
     requests = 0
     for sentence in sentences(text):

@@ -90,11 +90,11 @@ def across(
             notes.append(f"Learnt from the Chinese translations ({TRANSLATED}).")
         else:
             notes.append(
-                "What is learnt from is in another script and has no translation: words cannot help."
+                "The conversations fitted to are in another script and has no translation: words cannot help."
             )
     met = {one.person for one in known} & {one.person for one in asked}
     if met:
-        notes.append(f"{len(met):,} of the people predicted are among those learnt from.")
+        notes.append(f"{len(met):,} of the people predicted are among those fitted to.")
     first = len(known)
     split = Split(tuple(range(first)), tuple(range(first, first + len(asked))))
     ids = tuple(key for key, _, _ in (*train, *test))

@@ -96,11 +96,11 @@ class KnownTokens:
     # The tokenizer
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Tokens of a text that was learnt."""
+        """Tokens of a text that the server tokenized before."""
         return list(self._known[(text, special, start)])
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """The one message of a prompt that was learnt."""
+        """The one message of a prompt that the server tokenized before."""
         return self._layouts[messages[0]["content"]]
 
     def token_bytes(self, token: int) -> bytes:

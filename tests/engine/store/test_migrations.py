@@ -17,6 +17,7 @@ from engine.records.scores import EndingTest, State
 from engine.records.triage import Verdict
 from engine.store import (
     clusterings,
+    example_probes,
     goal_answers,
     goal_decisions,
     goals,
@@ -24,7 +25,6 @@ from engine.store import (
     plays,
     scores,
     settings,
-    taught,
     trees,
     vectors,
     verdicts,
@@ -145,12 +145,12 @@ def test_what_schema_8_brought(tmp_path: Path) -> None:
     """A probe taught by a tag, with its test and its probabilities, of a file of schema 8 is found."""
     load(RELEASED[7], tmp_path / "old.wb")
     with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
-        found = taught.get(conn, "odd")
+        found = example_probes.get(conn, "odd")
         assert found is not None
         assert found.test is not None
         assert found.test.auroc == Interval(0.8, 0.5, 0.9)
         assert found.test.rate.corrected == Interval(0.9, 0.5, 1.0)
-        assert list(taught.in_order(conn, "odd")) == [(2, 0.5)]
+        assert list(example_probes.in_order(conn, "odd")) == [(2, 0.5)]
         assert list(ConversationStore(project).ids(ListQuery(parse_filter("tag:odd?")))) == [2]
 
 

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from engine.conversation import count_turns
 from engine.filters import ANY, NONE, Filter, ListQuery, SortKey, Term, parse_filter
+from engine.records.example_probes import SUCCESS, ExampleProbe
 from engine.records.scores import DecisionRule, Histogram, State
-from engine.records.taught import SUCCESS, Taught
 from engine.records.triage import Verdict
+from engine.store import example_probes
 from engine.store import settings as stored
-from engine.store import taught
 from engine.store.conversations import ConversationStore
 from engine.store.idset import IdSet
 from engine.store.project import Project
@@ -228,8 +228,8 @@ def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]
     success = [(key, it.success, key) for key, it in enumerate(made, start=1)]
     odd = [(key, it.proposed, key) for key, it in enumerate(made, start=1)]
     for subject, values in ((SUCCESS, success), ("odd", odd)):
-        found = Taught(subject, 0.5, 2, None)
-        project.write(partial(taught.put, found=found, values=values, in_force=True))
+        found = ExampleProbe(subject, 0.5, 2, None)
+        project.write(partial(example_probes.put, found=found, values=values, in_force=True))
     return made
 
 

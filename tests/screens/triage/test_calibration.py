@@ -71,16 +71,16 @@ class TestScreen:
                 for _ in range(keys):
                     key = pilot.app.screen.conversation  # type: ignore[attr-defined]
                     await press(pilot, "c" if key % 2 == 0 else "i")
-                support.teaching.wait()
+                support.example_probes.wait()
                 await until(pilot, lambda wanted=wanted: wanted in text(pilot))  # type: ignore[misc]
             assert "likely to have succeeded, by your verdicts" in text(pilot)
             await press(pilot, "K")
             assert "succeeded, errors taken out" in text(pilot)
             assert "newer verdicts:" in text(pilot)
-            change = support.teaching.change()
+            change = support.example_probes.change()
             assert change is not None
             await press(pilot, "s")
-            assert support.teaching.success_in_force() == change.then
+            assert support.example_probes.success_in_force() == change.then
             await until(pilot, lambda: "newer verdicts:" not in text(pilot))
             await press(pilot, "s")
             assert "No newer verdicts wait" in text(pilot)

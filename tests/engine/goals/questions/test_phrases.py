@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.questions.phrases import MOST_WORDS, learnt_verbs, phrases
+from engine.goals.questions.phrases import MOST_WORDS, phrases, verbs_of
 from engine.goals.questions.spaceless_phrases import SpacelessPhrases
 from engine.goals.questions.word_kinds import FUNCTION_WORDS, REQUEST_VERBS, stem
 
@@ -86,7 +86,7 @@ def test_same_text_same_phrases(text: str) -> None:
 def test_verbs_of_a_field() -> None:
     """A word that follows openings in three texts is a verb; one that does in two is none."""
     texts = ["Can you frobnicate the valve?"] * 3 + ["I need to grommet the valve."] * 2
-    assert {"frobnicate", "grommet"} & learnt_verbs(texts) == {"frobnicate"}
+    assert {"frobnicate", "grommet"} & verbs_of(texts) == {"frobnicate"}
 
 
 @pytest.mark.parametrize(

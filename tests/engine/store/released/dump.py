@@ -12,18 +12,19 @@ from array import array
 from pathlib import Path
 
 from engine.records.calibration import CompletionRate, Share
+from engine.records.example_probes import ExampleProbe, ExampleProbeTest
 from engine.records.goals import GoalDecision
 from engine.records.imports import Rejected
 from engine.records.interval import Interval
 from engine.records.scores import EndingTest
 from engine.records.simulation import PlaySetting, TranscriptLine
-from engine.records.taught import Taught, TaughtTest
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
 from engine.store import (
     checks,
     cjk_index,
     clusterings,
+    example_probes,
     goal_answers,
     goal_decisions,
     goal_groups,
@@ -32,7 +33,6 @@ from engine.store import (
     imports,
     plays,
     scores,
-    taught,
     trees,
     vectors,
 )
@@ -178,8 +178,10 @@ def _probe(conn: sqlite3.Connection) -> None:
 def _teach(conn: sqlite3.Connection) -> None:
     rate = CompletionRate(1, 1, 1.0, Interval(0.9, 0.5, 1.0))
     share = Share(1, 2, 0.1, 0.9)
-    test = TaughtTest(1, 1, Interval(0.8, 0.5, 0.9), share, None, 1, 1, 0, rate)
-    taught.put(conn, Taught("odd", 0.5, 2, test), [(1, 0.75, None), (2, 0.5, 0)], in_force=True)
+    test = ExampleProbeTest(1, 1, Interval(0.8, 0.5, 0.9), share, None, 1, 1, 0, rate)
+    example_probes.put(
+        conn, ExampleProbe("odd", 0.5, 2, test), [(1, 0.75, None), (2, 0.5, 0)], in_force=True
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Probes that a person's marks teach: success by verdicts, and any tag by tagging; refitted while one works.
+"""Probes fitted to a person's examples: success from verdicts, and any tag from tagging; refitted while one works.
 
 A fit reads the hidden states that `run complete --mode probe` kept and takes less than a second for some hundred
 conversations; no model is asked. Success has one probe in force and perhaps a newer one, which changes nothing that is
@@ -15,19 +15,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.completeness import calibration, near_duplicates, taught
+from engine.completeness import calibration, example_probe, near_duplicates
 from engine.completeness.probe import SEED, Floats, Ints, States
 from engine.errors import UsageError, WorkbenchError
-from engine.records.taught import NOT, SUCCESS, Proposed, Taught, TaughtChange, TaughtTest
+from engine.records.example_probes import (
+    NOT,
+    SUCCESS,
+    ExampleProbe,
+    ExampleProbeChange,
+    ExampleProbeTest,
+    Proposed,
+)
 from engine.stages.logs import logs_of
 from engine.store import conversations, hidden_states, listing, verdicts
-from engine.store import taught as store
+from engine.store import example_probes as store
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.validate.statistics.ranking import auroc
 
 LEAST_FOR_TAG = 5
-"""Conversations with a tag from which on it is taught without being asked to."""
+"""Conversations with a tag from which on its probe is fitted without being asked for."""
 
 THRESHOLD = 0.5
 
@@ -35,7 +42,7 @@ PATIENCE = 3.0
 """Seconds that `close` waits for a fit."""
 
 COMPARED = 500
-"""Conversations drawn at random that the marked ones are compared with to find near-duplicates."""
+"""Conversations drawn at random that the examples are compared with to find near-duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +58,10 @@ class _Known:
     scores: Floats
 
 
-class TeachingService:
-    """Teaches probes on one project and answers what they say.
+class ExampleProbeService:
+    """Fits example probes on one project and answers what they predict.
 
-    Methods that fit take a second or more. After `noticed` a thread fits anew what has enough new marks, until `close`.
+    Methods that fit take a second or more. After `noticed`, a thread fits again what has enough new examples.
     """
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
@@ -67,26 +74,26 @@ class TeachingService:
 
     # Reading
 
-    def success_in_force(self) -> Taught | None:
+    def success_in_force(self) -> ExampleProbe | None:
         """Quick. The probe of success in force; None where there is none."""
         with self._project.reading() as conn:
             return store.get(conn, SUCCESS)
 
-    def newest_success(self) -> Taught | None:
+    def newest_success(self) -> ExampleProbe | None:
         """Quick. The newest probe of success, in force or not, with however few verdicts; None before any."""
         with self._project.reading() as conn:
             return store.newest(conn, SUCCESS)
 
-    def change(self) -> TaughtChange | None:
+    def change(self) -> ExampleProbeChange | None:
         """What the verdicts since the last take-over would change about success; None where there is nothing."""
         with self._project.reading() as conn, snapshot(conn):
             return store.change(conn, SUCCESS)
 
     def next(self, subject: str, count: int) -> list[Proposed]:
-        """The conversations without a mark whose mark would teach a subject most, at most `count`; by its newest probe,
-        and empty before there are marks of both kinds."""
+        """At most `count` conversations that are no examples yet, the most informative for a subject first; by its
+        newest probe, and empty before there are examples of both kinds."""
         with self._project.reading() as conn, snapshot(conn):
-            newest, given = store.newest(conn, subject), store.marks(conn, subject)
+            newest, given = store.newest(conn, subject), store.examples(conn, subject)
             if newest is None:
                 return []
             order = store.in_order(conn, subject)
@@ -100,11 +107,11 @@ class TeachingService:
                 for row in conversations.rows(conn, keys)
             ]  # fmt: skip
 
-    # Teaching
+    # Fitting
 
-    def teach(self, subject: str, threshold: float | None = None) -> Taught:
-        """Fits the probe of a subject to all marks, and puts that of a tag in force; that of success waits for
-        `take_over` unless none is in force and there are marks enough for figures.
+    def fit(self, subject: str, threshold: float | None = None) -> ExampleProbe:
+        """Fits the probe of a subject to all its examples, and puts that of a tag in force; that of success waits for
+        `take_over` unless none is in force and there are examples enough for figures.
 
         Args:
             threshold: Probability from which a tag is proposed; None keeps the one it has.
@@ -124,7 +131,7 @@ class TeachingService:
         return found
 
     def prepare(self) -> None:
-        """Makes an order of what a verdict teaches where there is none yet, before any verdict."""
+        """Makes the order *most informative first* where there is none yet, before any verdict."""
         with self._project.reading() as conn:
             if store.newest(conn, SUCCESS) is not None:
                 return
@@ -142,13 +149,15 @@ class TeachingService:
         self._changed()
 
     def noticed(self) -> None:
-        """Quick. To be called after every act of a person: fits anew in the background what has enough new marks."""
+        """Quick. To be called after every act of a person: fits anew in the background what has enough new examples."""
         if self._project.read_only is not None:
             return
         with self._state:
             self._asked = True
             if self._thread is None and not self._closing:
-                self._thread = threading.Thread(target=self._work, name="teaching", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._work, name="example probes", daemon=True
+                )
                 self._thread.start()
             self._state.notify_all()
 
@@ -175,7 +184,7 @@ class TeachingService:
                 if self._closing:
                     return
                 self._asked, self._busy = False, True
-            # Where the file cannot be read or written just now, the next act tries again, and `teach` says why.
+            # Where the file cannot be read or written just now, the next act tries again, and `fit` says why.
             with contextlib.suppress(WorkbenchError):
                 self._fit_due()
 
@@ -191,7 +200,7 @@ class TeachingService:
             self._changed()
 
     def _due(self) -> list[str]:
-        """Subjects whose marks changed enough since their newest fit."""
+        """Subjects whose examples changed enough since their newest fit."""
         with self._project.reading() as conn, snapshot(conn):
             tags = [
                 name
@@ -201,7 +210,7 @@ class TeachingService:
             return [
                 subject
                 for subject in (SUCCESS, *tags)
-                if _is_due(store.newest(conn, subject), len(store.marks(conn, subject)))
+                if _is_due(store.newest(conn, subject), len(store.examples(conn, subject)))
             ]
 
     def _known(self) -> _Known | None:
@@ -215,11 +224,11 @@ class TeachingService:
         states = np.stack([np.frombuffer(row[3], dtype="<f2") for row in rows]).astype(np.float32)
         places = np.array([(row[1], row[2].chars, row[2].step_chars) for row in rows], float)
         scores = np.array([score.get(key, np.nan) for key in ids.tolist()])
-        return _Known(ids, taught.features(states, places), scores)
+        return _Known(ids, example_probe.features(states, places), scores)
 
-    def _fit(self, known: _Known, subject: str, threshold: float | None) -> Taught:
+    def _fit(self, known: _Known, subject: str, threshold: float | None) -> ExampleProbe:
         with self._project.reading() as conn, snapshot(conn):
-            given = store.marks(conn, subject)
+            given = store.examples(conn, subject)
             before = store.newest(conn, subject)
         if threshold is None:
             threshold = THRESHOLD if before is None else before.threshold
@@ -228,11 +237,11 @@ class TeachingService:
         )
         marked = known.ids[mark != 0].tolist()
         group = self._groups(known, marked)
-        p = taught.teach(known.features, mark, group)
+        p = example_probe.fit(known.features, mark, group)
         place = np.full(len(mark), -1)
-        order = taught.instructive(known.features, mark, p, known.scores)
+        order = example_probe.instructive(known.features, mark, p, known.scores)
         place[order] = np.arange(len(order))
-        found = Taught(
+        found = ExampleProbe(
             subject,
             threshold,
             len(given),
@@ -254,7 +263,7 @@ class TeachingService:
         return found
 
     def _groups(self, known: _Known, marked: Sequence[int]) -> Ints:
-        """A group for each marked conversation, which nearly equal ones share.
+        """A group for each example, which nearly equal ones share.
 
         They are compared among others as well: among a few alone, what all conversations have in common, such as the
         prompt of an agent, would make them nearly equal.
@@ -269,18 +278,18 @@ class TeachingService:
         return np.array([group[key] for key in marked], dtype=np.int64)
 
 
-def _is_due(newest: Taught | None, marks: int) -> bool:
-    """Whether marks enough are new since the newest fit; the first marks of all are."""
-    return abs(marks - (0 if newest is None else newest.marks)) >= taught.BATCH
+def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
+    """Whether enough examples are new since the newest fit; the first ones are."""
+    return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.BATCH
 
 
-def _test(p: Floats, mark: Ints, threshold: float) -> TaughtTest:
+def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:
     marked = mark != 0
     label, values = mark[marked] > 0, p[marked]
     above = values >= threshold
     found = calibration.calibrate(values, label, p, threshold)
     count = int((p >= threshold).sum())
-    return TaughtTest(
+    return ExampleProbeTest(
         positive=int(label.sum()),
         negative=int((~label).sum()),
         auroc=auroc(values.tolist(), label.tolist()),

@@ -1,11 +1,11 @@
-"""Probes taught by marks: what is learnt is tested out of fold, and what is asked next is spread and unsure."""
+"""Example probes: what is predicted is tested out of fold, and what is asked next is spread and unsure."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from engine.completeness.example_probe import BATCH, START, fit, instructive
 from engine.completeness.probe import Floats, Ints, States
-from engine.completeness.taught import BATCH, START, instructive, teach
 from engine.validate.statistics.ranking import auroc
 
 
@@ -33,7 +33,7 @@ class TestTeach:
         """Thirty marks tell two hundred other conversations apart, and so does the test on the marked ones, each of
         which is judged by a probe that did not see it."""
         known, right = made(230, signal=3.0)
-        p = teach(known, marked(right, 30), np.arange(30))
+        p = fit(known, marked(right, 30), np.arange(30))
         assert p is not None
         assert area(p, right, slice(30, None)) > 0.9
         assert abs(area(p, right, slice(0, 30)) - area(p, right, slice(30, None))) < 0.1
@@ -41,7 +41,7 @@ class TestTeach:
     def test_marks_without_relation_tell_nothing(self) -> None:
         """Marks at random, which a regression could learn by heart, are not told among the marked ones."""
         known, right = made(100, signal=0.0, dimensions=300)
-        p = teach(known, marked(right, 60), np.arange(60))
+        p = fit(known, marked(right, 60), np.arange(60))
         assert p is not None
         assert 0.25 < area(p, right, slice(0, 60)) < 0.75
 
@@ -51,8 +51,8 @@ class TestTeach:
         known, right = made(40, signal=0.0, dimensions=300)
         twice, marks = np.vstack([known, known]), np.concatenate([right, right])
         every = slice(0, None)
-        apart = teach(twice, marks, np.arange(80))
-        together = teach(twice, marks, np.tile(np.arange(40), 2))
+        apart = fit(twice, marks, np.arange(80))
+        together = fit(twice, marks, np.tile(np.arange(40), 2))
         assert apart is not None
         assert together is not None
         assert area(apart, marks, every) > 0.8
@@ -62,7 +62,7 @@ class TestTeach:
         """Of conversations with a probability above .8 more than seven tenths are positive, below .2 fewer than
         three."""
         known, right = made(600, signal=1.5)
-        p = teach(known, marked(right, 100), np.arange(100))
+        p = fit(known, marked(right, 100), np.arange(100))
         assert p is not None
         assert (right[p > 0.8] > 0).mean() > 0.7
         assert (right[p < 0.2] > 0).mean() < 0.3
@@ -70,8 +70,8 @@ class TestTeach:
     def test_one_kind_of_mark_teaches_nothing(self) -> None:
         """Without two marks of either kind there is no probability."""
         known, right = made(30, signal=1.0)
-        assert teach(known, np.abs(marked(right, 20)), np.arange(20)) is None
-        assert teach(known, np.zeros(30, dtype=np.int64), np.arange(0)) is None
+        assert fit(known, np.abs(marked(right, 20)), np.arange(20)) is None
+        assert fit(known, np.zeros(30, dtype=np.int64), np.arange(0)) is None
 
 
 class TestInstructive:
@@ -81,7 +81,7 @@ class TestInstructive:
         for count, marks in ((60, 0), (60, 20), (4, 0), (4, 3), (1, 1), (25, 12)):
             known, right = made(count, signal=2.0)
             mark = marked(right, marks)
-            p = teach(known, mark, np.arange(marks))
+            p = fit(known, mark, np.arange(marks))
             order = instructive(known, mark, p)
             assert sorted(order.tolist()) == np.flatnonzero(mark == 0).tolist()
 

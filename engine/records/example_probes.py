@@ -1,4 +1,4 @@
-"""What probes learnt from a person's marks."""
+"""Probes fitted to a person's examples, and how well they predict."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from engine.records.calibration import CompletionRate, Share
 from engine.records.interval import Interval
 
 SUCCESS = ""
-"""The subject that verdicts teach; every other subject is the name of a tag."""
+"""The subject whose examples are verdicts; every other subject is the name of a tag."""
 
 NOT = "not-"
 """Beginning of the tag that says that a conversation does not deserve the rest of it as a tag."""
 
 LEAST_OF_EACH = 10
-"""Fewest marks of either kind with which the result is shown as a figure; docs/results/verdicts.md says why."""
+"""Fewest examples of either kind with which the result is shown as a figure; docs/results/verdicts.md says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class TaughtTest:
-    """How well a probe tells a person's marks, by regressions that did not see the conversation.
+class ExampleProbeTest:
+    """How well a probe predicts a person's examples, by regressions that did not see the conversation.
 
     Attributes:
-        positive, negative: Number of marks of either kind on conversations whose hidden states are kept.
+        positive, negative: Number of examples of either kind whose hidden states are kept.
         auroc: P(a positive one has a higher probability than a negative one); chance is .5.
-        agreement: Share of the marks that lie on their side of the threshold.
-        precision: Share of the marked ones at or above the threshold that are positive; None if there is none.
+        agreement: Share of the examples that lie on their side of the threshold.
+        precision: Share of the examples at or above the threshold that are positive; None if there is none.
         above: Number of conversations at or above the threshold, of `conversations` with a probability.
-        proposed: Those of them without a mark.
+        proposed: Those of them that are no examples.
         rate: Share of positive ones among all, corrected for the probe's errors.
     """
 
@@ -43,29 +43,29 @@ class TaughtTest:
 
     @property
     def enough(self) -> bool:
-        """Whether there are marks enough for its figures to be shown."""
+        """Whether there are examples enough for its figures to be shown."""
         return min(self.positive, self.negative) >= LEAST_OF_EACH
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class ExampleProbe:
     """A probe for one subject.
 
     Attributes:
         subject: A tag, or `SUCCESS`.
         threshold: Probability from which a conversation is proposed.
-        marks: Number of marks that it learnt from.
-        test: None before there are marks of both kinds.
+        marks: Number of examples that it was fitted to.
+        test: None before there are examples of both kinds.
     """
 
     subject: str
     threshold: float
     marks: int
-    test: TaughtTest | None
+    test: ExampleProbeTest | None
 
 
 @dataclass(frozen=True, slots=True)
-class TaughtChange:
+class ExampleProbeChange:
     """What a newer probe would change, to be taken over or not.
 
     Attributes:
@@ -73,8 +73,8 @@ class TaughtChange:
         up, down: Number of conversations that would come to lie above the threshold, and below it.
     """
 
-    now: Taught
-    then: Taught
+    now: ExampleProbe
+    then: ExampleProbe
     up: int
     down: int
 

@@ -10,10 +10,10 @@ import pytest
 
 from engine.events import DataChanged, Event
 from engine.filters import ListQuery, parse_filter
-from engine.records.taught import LEAST_OF_EACH, SUCCESS
+from engine.records.example_probes import LEAST_OF_EACH, SUCCESS
 from engine.records.triage import Verdict
 from engine.services.workspace import Workspace
-from engine.store import taught
+from engine.store import example_probes
 from engine.store.project import Project
 from tests.engine.store.support import fill, give_scores, give_states, talk
 from workbench.cli import main
@@ -50,10 +50,10 @@ def judge(workspace: Workspace, count: int) -> None:
     """Gives right verdicts to what the order of triage asks first, one after the other."""
     services = workspace.services()
     for _ in range(count):
-        services.teaching.prepare()
-        key = services.triage.queue("teaching").items[0].conversation_id
+        services.example_probes.prepare()
+        key = services.triage.queue("informative").items[0].conversation_id
         services.triage.give(key, Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE)
-        services.teaching.wait()
+        services.example_probes.wait()
 
 
 def matching(workspace: Workspace, text: str) -> list[int]:
@@ -69,9 +69,9 @@ class TestSuccess:
         workspace.subscribe(told.append)
         services = workspace.services()
         judge(workspace, 5)
-        assert services.teaching.success_in_force() is None
+        assert services.example_probes.success_in_force() is None
         judge(workspace, 25)
-        found = services.teaching.success_in_force()
+        found = services.example_probes.success_in_force()
         assert found is not None
         assert found.test is not None
         assert min(found.test.positive, found.test.negative) >= LEAST_OF_EACH
@@ -83,39 +83,39 @@ class TestSuccess:
         assert sum(a == succeeded(n) for n, a in enumerate(right, start=1)) > 0.9 * COUNT
         assert rows[-1].success is None
         assert {row.p_end_normalised for row in rows[:-1]} == {0.5}
-        assert DataChanged(frozenset({"taught"})) in told
+        assert DataChanged(frozenset({"example probes"})) in told
 
     def test_newer_verdicts_wait_to_be_taken_over(self, workspace: Workspace) -> None:
         """Verdicts after the first result change nothing that is shown before they are taken over; what they would
         change is counted as it then happens."""
         services = workspace.services()
         judge(workspace, 30)
-        before = services.teaching.success_in_force()
+        before = services.example_probes.success_in_force()
         shown = matching(workspace, "success>=.5")
         for key in matching(workspace, "verdict:none -name:c81")[:10]:
             wrong = Verdict.INCOMPLETE if succeeded(key) else Verdict.COMPLETE
             services.triage.give(key, wrong)
-        services.teaching.wait()
-        change = services.teaching.change()
+        services.example_probes.wait()
+        change = services.example_probes.change()
         assert change is not None
-        assert services.teaching.success_in_force() == before
+        assert services.example_probes.success_in_force() == before
         assert matching(workspace, "success>=.5") == shown
-        services.teaching.take_over()
+        services.example_probes.take_over()
         after = matching(workspace, "success>=.5")
         assert len(set(after) - set(shown)) == change.up
         assert len(set(shown) - set(after)) == change.down
-        assert services.teaching.success_in_force() == change.then
-        assert services.teaching.change() is None
+        assert services.example_probes.success_in_force() == change.then
+        assert services.example_probes.change() is None
 
     def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: Workspace) -> None:
-        """Undone verdicts teach nothing."""
+        """Undone verdicts are no examples."""
         services = workspace.services()
         services.triage.give(1, Verdict.COMPLETE)
         services.triage.give(2, Verdict.UNSURE)
         services.triage.give(3, Verdict.INCOMPLETE)
         services.triage.undo()
         with workspace.project.reading() as conn:
-            assert taught.marks(conn, SUCCESS) == {1: True}
+            assert example_probes.examples(conn, SUCCESS) == {1: True}
 
     def test_without_states(self, tmp_path: Path) -> None:
         """Without hidden states verdicts are taken as ever; the command says what is missing, and fails."""
@@ -125,9 +125,9 @@ class TestSuccess:
             services = workspace.services()
             assert services.triage.place().order == "threshold"
             services.triage.give(1, Verdict.COMPLETE)
-            services.teaching.wait()
-            assert services.teaching.newest_success() is None
-            assert len(services.triage.queue("teaching").items) == 1
+            services.example_probes.wait()
+            assert services.example_probes.newest_success() is None
+            assert len(services.triage.queue("informative").items) == 1
         assert main(["run", "success", str(path)]) == 2
 
 
@@ -145,8 +145,14 @@ class TestTag:
         triage.untag([3], "not-rude")
         triage.give(2, Verdict.INCOMPLETE)
         with workspace.project.reading() as conn:
-            assert taught.marks(conn, "rude") == {2: False, 3: True, 4: True, 5: False, 6: False}
-            assert taught.marks(conn, "never used") == {}
+            assert example_probes.examples(conn, "rude") == {
+                2: False,
+                3: True,
+                4: True,
+                5: False,
+                6: False,
+            }
+            assert example_probes.examples(conn, "never used") == {}
 
     def test_it_proposes_and_tags_nothing(self, workspace: Workspace) -> None:
         """`tag:NAME?` finds what is like the tagged ones and not tagged; a key tags, and takes it out of the
@@ -154,7 +160,7 @@ class TestTag:
         services = workspace.services()
         services.triage.tag([2, 4, 6, 8, 10], "good")
         services.triage.tag([1, 3, 5, 7, 9], "not-good")
-        services.teaching.wait()
+        services.example_probes.wait()
         found = matching(workspace, "tag:good?")
         assert len(found) > 20
         assert sum(map(succeeded, found)) > 0.9 * len(found)
@@ -200,7 +206,7 @@ def test_too_few_are_not_put_in_force(
     out = capsys.readouterr().out
     assert "not in force       10 verdicts of each kind are needed" in out
     with Workspace(Path(path)) as again:
-        assert again.services().teaching.success_in_force() is None
+        assert again.services().example_probes.success_in_force() is None
 
 
 def test_the_command_for_success(
@@ -211,7 +217,7 @@ def test_the_command_for_success(
     services = workspace.services()
     for key in matching(workspace, "verdict:none -name:c81")[:5]:
         services.triage.give(key, Verdict.INCOMPLETE)
-    services.teaching.wait()
+    services.example_probes.wait()
     workspace.close()
     assert main(["run", "success", path]) == 0
     assert "--use takes it over" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`workbench run success` and `workbench run tag`: what a person's marks teach about all other conversations."""
+"""`workbench run success` and `workbench run tag`: probes fitted to what a person said of some conversations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from pathlib import Path
 from engine.errors import UsageError
 from engine.filters import Term
 from engine.number_format import counted, figure, figure_range, percent_range, probability
-from engine.records.taught import LEAST_OF_EACH, NOT, SUCCESS, Proposed, Taught, TaughtChange
+from engine.records.example_probes import (
+    LEAST_OF_EACH,
+    NOT,
+    SUCCESS,
+    ExampleProbe,
+    ExampleProbeChange,
+    Proposed,
+)
 from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.narration import print_json, print_text
@@ -30,12 +37,12 @@ def run_success_options(parser: argparse.ArgumentParser) -> None:
 def run_success(arguments: argparse.Namespace) -> int:
     """Fits a probability of success to the verdicts; the completeness scores stay as they are."""
     with Workspace(Path(arguments.project)) as workspace:
-        teaching = workspace.services().teaching
-        found = teaching.teach(SUCCESS)
+        probes = workspace.services().example_probes
+        found = probes.fit(SUCCESS)
         if arguments.use:
-            teaching.take_over()
-        change, in_force = teaching.change(), teaching.success_in_force()
-        following = teaching.next(SUCCESS, arguments.next)
+            probes.take_over()
+        change, in_force = probes.change(), probes.success_in_force()
+        following = probes.next(SUCCESS, arguments.next)
     if arguments.json:
         print_json(
             {
@@ -82,8 +89,8 @@ def run_tag(arguments: argparse.Namespace) -> int:
         if tag not in known:
             tags = ", ".join(one_line(name, 40) for name in known) or "none"
             raise UsageError(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
-        found = services.teaching.teach(tag, arguments.threshold)
-        following = services.teaching.next(tag, arguments.next)
+        found = services.example_probes.fit(tag, arguments.threshold)
+        following = services.example_probes.next(tag, arguments.next)
     if arguments.json:
         print_json({**asdict(found), "next": [asdict(row) for row in following]})
         return DONE
@@ -110,7 +117,7 @@ def _add_next(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _lines(found: Taught, yes: str, no: str, called: str) -> list[str]:
+def _lines(found: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
     test = found.test
     if test is None:
         return [
@@ -146,7 +153,7 @@ def _lines(found: Taught, yes: str, no: str, called: str) -> list[str]:
     return lines
 
 
-def _change_text(change: TaughtChange) -> str:
+def _change_text(change: ExampleProbeChange) -> str:
     """What newer verdicts would change, in words."""
     text = f"{change.up:,} would come above the threshold, {change.down:,} below"
     before, after = change.now.test, change.then.test

@@ -1,4 +1,4 @@
-"""Tables on probes taught by marks: `python -m tests.benchmarks.taught_tables TABLE PROJECT:TRUTH...`.
+"""Tables on example probes: `python -m tests.benchmarks.example_probe_tables TABLE PROJECT:TRUTH...`.
 
 Projects have the hidden states of `run complete PROJECT --mode probe`; no model is asked. TRUTH says what a simulated
 person marks: `cut` (half of the conversations break off at random; whole is positive), `reward` (.5 or more is
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness import near_duplicates, probe, taught
+from engine.completeness import example_probe, near_duplicates, probe
 from engine.completeness.probe import Bools, Floats, Ints, States
 from engine.stages.logs import logs_of
 from engine.store import hidden_states
@@ -38,7 +38,7 @@ class Data:
     """What a simulated person may mark.
 
     Attributes:
-        known: `taught.features` of each conversation.
+        known: `example_probe.features` of each conversation.
         score: Completeness score of each, by a probe that did not see it.
         positive: The truth.
         group: Nearly equal ones share one.
@@ -82,7 +82,9 @@ class Data:
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         group = near_duplicates.groups([near_duplicates.shingles(text) for text in texts])
         score = probe.cross_fit(np.concatenate(states), end, np.repeat(group, counts)).p[end]
-        known = taught.features(np.stack([rows[-1] for rows in states]), np.array(places, float))
+        known = example_probe.features(
+            np.stack([rows[-1] for rows in states]), np.array(places, float)
+        )
         return cls(known, score, np.array(positive), group)
 
     def parts(self, draw: int) -> tuple[Ints, Ints]:
@@ -109,7 +111,7 @@ def _area(data: Data, marked: Ints, test: Ints) -> float:
     label = data.positive[marked]
     if label.all() or not label.any():
         return 0.5
-    values = taught._fitted(data.known[marked], label, data.known[test])
+    values = example_probe._fitted(data.known[marked], label, data.known[test])
     return auroc(values.tolist(), data.positive[test].tolist()).value
 
 
@@ -129,12 +131,12 @@ def _curve(data: Data, order: str, draw: int) -> list[float]:
             following = [at for at in fixed[order].tolist() if at not in asked]
         else:
             marked = np.flatnonzero(mark)
-            p = taught.teach(known, mark, data.group[pool[marked]]) if len(asked) else None
-            following = taught.instructive(known, mark, p, score).tolist()
+            p = example_probe.fit(known, mark, data.group[pool[marked]]) if len(asked) else None
+            following = example_probe.instructive(known, mark, p, score).tolist()
             if order == "unsure" and p is not None:
                 free = np.flatnonzero(mark == 0)
                 following = free[np.argsort(np.abs(p[free] - 0.5), kind="stable")].tolist()
-        asked += following[: taught.BATCH]
+        asked += following[: example_probe.BATCH]
         mark[asked] = np.where(data.positive[pool[asked]], 1, -1)
         if len(asked) in MARKS:
             found.append(_area(data, pool[asked], test))
@@ -148,16 +150,16 @@ def orders(data: Data) -> Iterator[str]:
         for draw in range(DRAWS)
         if 0 < data.positive[data.parts(draw)[1]].sum() < len(data.parts(draw)[1])
     ]
-    for order in ("random", "near the threshold", "lowest score", "unsure", "teaching"):
+    for order in ("random", "near the threshold", "lowest score", "unsure", "informative"):
         mean = np.mean([_curve(data, order, draw) for draw in draws], axis=0)
         reached = next((str(n) for n, area in zip(MARKS, mean, strict=True) if area >= ENOUGH), "–")
         yield f"{order} | {' | '.join(f'{area:.3f}' for area in mean)} | {reached}"
 
 
 def tests(data: Data) -> Iterator[str]:
-    """One row for each number of marks of each kind, at random and asked for by what they teach."""
+    """One row for each number of marks of each kind, at random and asked for, the most informative first."""
     for each in (5, 10, 15, 20):
-        for order in ("random", "teaching"):
+        for order in ("random", "informative"):
             shown, true, inside, sure = [], [], 0, 0
             for draw in range(DRAWS):
                 pool, test = data.parts(draw)
@@ -167,16 +169,16 @@ def tests(data: Data) -> Iterator[str]:
                 mark = np.zeros(len(pool), dtype=np.int64)
                 while min((mark > 0).sum(), (mark < 0).sum()) < each:
                     if order == "random":
-                        following = np.flatnonzero(mark == 0)[: taught.BATCH]
+                        following = np.flatnonzero(mark == 0)[: example_probe.BATCH]
                     else:
                         group = data.group[pool[np.flatnonzero(mark)]]
-                        p = taught.teach(data.known[pool], mark, group) if mark.any() else None
-                        following = taught.instructive(data.known[pool], mark, p, data.score[pool])[
-                            : taught.BATCH
-                        ]
+                        p = example_probe.fit(data.known[pool], mark, group) if mark.any() else None
+                        following = example_probe.instructive(
+                            data.known[pool], mark, p, data.score[pool]
+                        )[: example_probe.BATCH]
                     mark[following] = np.where(label[following], 1, -1)
                 marked = np.flatnonzero(mark)
-                p = taught.teach(data.known[pool], mark, data.group[pool[marked]])
+                p = example_probe.fit(data.known[pool], mark, data.group[pool[marked]])
                 if p is None:
                     continue
                 area = auroc(p[marked].tolist(), label[marked].tolist())
@@ -225,7 +227,7 @@ TABLES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints a table in Markdown, one line as soon as it is measured."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.taught_tables")
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.example_probe_tables")
     parser.add_argument("table", choices=TABLES)
     parser.add_argument("sets", nargs="+", metavar="PROJECT:TRUTH")
     options = parser.parse_args(arguments)

@@ -1,7 +1,7 @@
-"""Probes taught by marks: the marks, and what follows from them for every conversation.
+"""Example probes: the examples that a person gave, and what the probes predict for every conversation.
 
 For each subject there are at most two: the one in force, which lists, filters and figures use, and a newer one, which
-was fitted to more marks and waits to be taken over.
+was fitted to more examples and waits to be taken over.
 """
 
 from __future__ import annotations
@@ -13,22 +13,29 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.records.calibration import CompletionRate, Share
+from engine.records.example_probes import (
+    NOT,
+    SUCCESS,
+    ExampleProbe,
+    ExampleProbeChange,
+    ExampleProbeTest,
+    Proposed,
+)
 from engine.records.interval import Interval
-from engine.records.taught import NOT, SUCCESS, Proposed, Taught, TaughtChange, TaughtTest
 from engine.records.triage import Verdict
 from engine.store.sql import chunks, placeholders, to_json
 from engine.store.verdicts import CURRENT_TAGS, CURRENT_VERDICTS
 
 Value = tuple[int, float | None, int | None]
-"""Conversation, its probability, and its place in the order of what a mark teaches."""
+"""Conversation, its probability, and its place in the order *most informative first*; None for an example."""
 
 
-def marks(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
+def examples(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
     """What a person said: whether a conversation succeeded, or deserves a tag, in the order of ids.
 
-    A verdict "complete" or "incomplete" is a mark of success. A tag is a positive mark of itself. Its negative marks
-    are the tag `not-TAG`, and a verdict that was given after the tag was first used, without the tag: the person had
-    the tag in mind and did not give it.
+    A verdict "complete" or "incomplete" is an example of success. A tag is a positive example of itself. Its negative
+    examples are the tag `not-TAG`, and a verdict that was given after the tag was first used, without the tag: the
+    person had the tag in mind and did not give it.
     """
     if subject == SUCCESS:
         rows = conn.execute(
@@ -61,7 +68,9 @@ def marks(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
     return dict(sorted(found.items()))
 
 
-def put(conn: sqlite3.Connection, found: Taught, values: Sequence[Value], in_force: bool) -> None:
+def put(
+    conn: sqlite3.Connection, found: ExampleProbe, values: Sequence[Value], in_force: bool
+) -> None:
     """Stores a probe in place of the one of its subject; one in force takes the place of a newer one too."""
     replaced = (0, 1) if in_force else (0,)
     conn.execute(
@@ -85,28 +94,28 @@ def put(conn: sqlite3.Connection, found: Taught, values: Sequence[Value], in_for
 
 
 def take_over(conn: sqlite3.Connection, subject: str) -> None:
-    """Puts the newer probe of a subject in force; does nothing where there is none, or it has too few marks."""
+    """Puts the newer probe of a subject in force; does nothing where there is none, or it has too few examples."""
     newer = get(conn, subject, in_force=False)
     if newer is not None and newer.test is not None and newer.test.enough:
         conn.execute("DELETE FROM taught WHERE subject = ? AND in_force = 1", (subject,))
         conn.execute("UPDATE taught SET in_force = 1 WHERE subject = ?", (subject,))
 
 
-def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> Taught | None:
+def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> ExampleProbe | None:
     """The probe in force of a subject, or the newer one; None where there is none."""
     row = conn.execute(
         "SELECT threshold, marks, figures FROM taught WHERE subject = ? AND in_force = ?",
         (subject, int(in_force)),
     ).fetchone()
-    return None if row is None else Taught(subject, row[0], row[1], _test(row[2]))
+    return None if row is None else ExampleProbe(subject, row[0], row[1], _test(row[2]))
 
 
-def newest(conn: sqlite3.Connection, subject: str) -> Taught | None:
+def newest(conn: sqlite3.Connection, subject: str) -> ExampleProbe | None:
     """The newer probe of a subject, otherwise the one in force."""
     return get(conn, subject, in_force=False) or get(conn, subject)
 
 
-def change(conn: sqlite3.Connection, subject: str) -> TaughtChange | None:
+def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
     """What the newer probe of a subject would change; None where there is none, or none is in force."""
     now, then = get(conn, subject), get(conn, subject, in_force=False)
     if now is None or then is None or then.test is None:
@@ -119,7 +128,7 @@ def change(conn: sqlite3.Connection, subject: str) -> TaughtChange | None:
         " WHERE old.subject = ? AND old.in_force = 1",
         (then.threshold, now.threshold, then.threshold, now.threshold, subject),
     ).fetchone()
-    return TaughtChange(now, then, up, down)
+    return ExampleProbeChange(now, then, up, down)
 
 
 VALUES_IN_FORCE = (
@@ -134,8 +143,8 @@ PROPOSED = (
     " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
     " AND v.p >= t.threshold AND v.place IS NOT NULL"
 )
-"""(conversation_id) of what a probe in force proposes for a tag, as a query to select from; marks given since then
-are not known to it."""
+"""(conversation_id) of those for which a probe in force predicts a tag, as a query to select from; it does not know
+examples given since."""
 
 
 def success_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, float]:
@@ -153,7 +162,7 @@ def success_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, flo
 
 
 def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, float | None]]:
-    """(conversation, probability) of what the newest probe has seen no mark of, those first whose mark teaches most."""
+    """(conversation, probability) of what is no example of the newest probe, the most informative first."""
     return conn.execute(
         "SELECT conversation_id, p FROM taught_value WHERE taught_id ="
         " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1)"
@@ -173,7 +182,7 @@ def proposals(
     found = get(conn, subject)
     if found is None:
         return
-    given = marks(conn, subject)
+    given = examples(conn, subject)
     among = None if wanted is None else set(wanted)
     rows = conn.execute(
         "SELECT f.conversation_id, c.external_id, source.label, f.p"
@@ -193,13 +202,13 @@ def subjects(conn: sqlite3.Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _test(text: str | None) -> TaughtTest | None:
+def _test(text: str | None) -> ExampleProbeTest | None:
     if text is None:
         return None
     raw: dict[str, Any] = json.loads(text)
     rate = raw["rate"]
     corrected = rate["corrected"]
-    return TaughtTest(
+    return ExampleProbeTest(
         **{
             **raw,
             "auroc": Interval(**raw["auroc"]),

@@ -1,11 +1,11 @@
-"""A probe taught by marks: from conversations that a person marked, what all the others would be marked.
+"""A probe fitted to examples: from what a person said of some conversations, what they would say of the others.
 
-A logistic regression on the hidden state at the last boundary of a conversation and on where that boundary lies. A
-marked conversation has its probability from regressions that did not see it or one nearly equal to it, so that the
-probabilities of the marked ones can be tested; the others have theirs from a regression on all marks. Both are
+A logistic regression on the hidden state at the last boundary of a conversation and on where that boundary lies. An
+example has its probability from regressions that did not see it or one nearly equal to it, so that the
+probabilities of the examples can be tested; the others have theirs from a regression on all examples. Both are
 calibrated by Platt's line on the former.
 
-It serves any mark: "complete" against "incomplete" (did it succeed), a tag against its absence.
+It serves anything that a person can say: "complete" against "incomplete" (did it succeed), a tag against its absence.
 docs/results/verdicts.md says how features, strength and order were chosen.
 """
 
@@ -33,7 +33,7 @@ START = 10
 """Conversations that are chosen for being typical, before uncertainty counts."""
 
 BATCH = 5
-"""New marks after which a probe is fitted anew."""
+"""New examples after which a probe is fitted anew."""
 
 POOL = 4_000
 """Conversations that `instructive` chooses from at most."""
@@ -58,17 +58,17 @@ def _standardised(values: NDArray[Any]) -> NDArray[Any]:
     return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1))
 
 
-def teach(known: States, mark: Ints, group: Ints) -> Floats | None:
-    """Learns from marks what every conversation would be marked.
+def fit(known: States, mark: Ints, group: Ints) -> Floats | None:
+    """Fits a probe to examples and predicts the label of every conversation.
 
     Args:
         known: The `features` of all conversations.
-        mark: 1 for a positive mark, -1 for a negative one, 0 for none; shape (conversations,).
-        group: Group of each marked conversation, in the order of `mark`; nearly equal ones share one.
+        mark: 1 for a positive example, -1 for a negative one, 0 for no example; shape (conversations,).
+        group: Group of each example, in the order of `mark`; nearly equal ones share one.
 
     Returns:
-        Probability of a positive mark of every conversation, calibrated; of a marked one by regressions that did not
-        see it. None where there are fewer than two groups of either mark.
+        Calibrated probability that each conversation is positive, shape (conversations,); of an example by regressions
+        that did not see it. None where there are fewer than two groups of either kind of example.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import StratifiedGroupKFold
@@ -97,7 +97,7 @@ def teach(known: States, mark: Ints, group: Ints) -> Floats | None:
 
 
 def _fitted(known: States, label: Bools, wanted: States) -> Floats:
-    """Log-odds of a positive mark at `wanted`, by a regression with both marks of equal weight."""
+    """Log-odds of being positive at `wanted`, by a regression with both kinds of equal weight."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=300)
@@ -107,8 +107,8 @@ def _fitted(known: States, label: Bools, wanted: States) -> Floats:
 def _line(values: Floats, label: Bools) -> tuple[float, float]:
     """Slope, at least 0, and intercept from values to log-odds.
 
-    By maximum likelihood with the targets of Platt 1999, "Probabilistic outputs for support vector machines": one mark
-    of each kind is added in effect, so that a few marks do not claim certainty.
+    By maximum likelihood with the targets of Platt 1999, "Probabilistic outputs for support vector machines": one
+    example of each kind is added in effect, so that a few examples do not claim certainty.
     """
     from scipy.optimize import minimize
 
@@ -127,7 +127,7 @@ def _line(values: Floats, label: Bools) -> tuple[float, float]:
 def instructive(
     known: States, mark: Ints, p: Floats | None = None, score: Floats | None = None
 ) -> Ints:
-    """The conversations without a mark, those first whose mark would teach most.
+    """The conversations that are no examples yet, the most informative first.
 
     The first `START` are typical of as many clusters of all conversations, the largest first, with the completeness
     score as one of the dimensions. From then on it is the next `BATCH` that count, for then a fit is made anew: they
@@ -136,12 +136,12 @@ def instructive(
 
     Args:
         known: The `features` of all conversations.
-        mark: As `teach` takes it.
-        p: Probability of a positive mark; None before any.
+        mark: As `fit` takes it.
+        p: Probability of being positive; None before any fit.
         score: Completeness scores, NaN where there is none; used for the first `START`.
 
     Returns:
-        Indices of all conversations without a mark; after the chosen ones, the others by falling uncertainty, or
+        Indices of all conversations that are no examples; after the chosen ones, the others by falling uncertainty, or
         without `p` in a random order that is always the same.
     """
     free = np.flatnonzero(mark == 0)
