@@ -58,7 +58,8 @@ def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "module", ["engine.worker.client", "engine.stages.scoring", "engine.services.workspace"]
+    "module",
+    ["engine.worker.client", "engine.stages.completeness.scoring", "engine.services.workspace"],
 )
 def test_the_program_never_loads_llama_cpp(module: str) -> None:
     """The native library is loaded in the model process only: it writes to the descriptors the screens draw on."""

@@ -28,7 +28,7 @@ from screens.models.screen import ModelsScreen
 from screens.overview.screen import OverviewScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
-from screens.shell.dialogs import ChoiceDialog, ErrorDialog
+from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
 from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell

@@ -9,7 +9,7 @@ from engine.filters import Filter
 from engine.records.goals import DEFAULT_TEXT, Decide, GoalText
 from engine.records.models import Work
 from engine.records.scores import Mode
-from engine.stages.deciding import THRESHOLD
+from engine.stages.goals.deciding import THRESHOLD
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from engine.services.line_files import ColumnType, write_parquet
 from engine.services.scoring.sets import name_of
-from engine.store import conversation_table, scores
+from engine.store import scores
+from engine.store.search import conversation_table
 
 MOST_COLUMNS = 200
 """Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""

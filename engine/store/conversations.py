@@ -22,21 +22,12 @@ from engine.records.conversations import (
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
-from engine.store import (
-    completing,
-    counting,
-    earlier_states,
-    example_probes,
-    goal_groups,
-    imports,
-    listing,
-    scores,
-    settings,
-    shared_text,
-)
+from engine.store import earlier_states, example_probes, imports, scores, settings, shared_text
+from engine.store.goals import groups as goal_groups
 from engine.store.messages import COLUMNS, message_of, messages_of
 from engine.store.project import Project
-from engine.store.query import matching, ordered
+from engine.store.search import completing, counting, listing
+from engine.store.search.query import matching, ordered
 from engine.store.sql import chunks, id_pages, message_ids, placeholders, snapshot
 from engine.store.verdicts import verdict_sql
 

@@ -13,8 +13,11 @@ import numpy.typing as npt
 from engine.goals.embedders.vectors import Vectors, unit_rows
 from engine.goals.merges.merge_state import Group, Ids, MergeState
 from engine.records.goals import GoalGroup, GroupStates
-from engine.store import clusterings, goal_answers, goal_counts, settings, trees, vectors
-from engine.store.clusterings import Assigned, StoredCluster, StoredClustering
+from engine.store import settings, trees
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings, vectors
+from engine.store.goals import counts as goal_counts
+from engine.store.goals.clusterings import Assigned, StoredCluster, StoredClustering
 from engine.store.idset import IdSet
 from engine.store.sql import snapshot
 from engine.views.goal_inputs import read_vectors
@@ -117,7 +120,7 @@ class ClusteringView:
 
     @cached_property
     def map_of_groups(self) -> bytes:
-        """The group of every conversation in the format of `engine.store.goal_counts`: the rank of the group from 1;
+        """The group of every conversation in the format of `engine.store.goals.counts`: the rank of the group from 1;
         one more than the last rank for a conversation in no group; 0 for one that the clustering does not contain."""
         groups = [*self.sizes, None]
         members = [self.members(key) for key in groups]

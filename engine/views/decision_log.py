@@ -15,7 +15,9 @@ from engine.errors import ProjectError, UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import transfer_decisions
 from engine.records.goals import GoalDecision
-from engine.store import clusterings, goal_decisions, goal_groups
+from engine.store.goals import clusterings
+from engine.store.goals import decisions as goal_decisions
+from engine.store.goals import groups as goal_groups
 from engine.store.project import Project
 from engine.store.sql import snapshot, utc_now
 from engine.views.goal_index import store_groups
@@ -89,8 +91,8 @@ class DecisionLog:
         return self._undo_or_redo(clustering_id, goal_decisions.redo, True)
 
     def add_clustering(self, **made: Any) -> int:
-        """Stores a clustering (arguments of `engine.store.clusterings.add`), shows it and transfers the decisions of
-        people from the one shown before, in one transaction. Returns its id."""
+        """Stores a clustering (arguments of `engine.store.goals.clusterings.add`), shows it and transfers the decisions
+        of people from the one shown before, in one transaction. Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
             before = clusterings.shown(conn)
@@ -106,7 +108,7 @@ class DecisionLog:
     def return_to(self, clustering_id: int) -> None:
         """Shows an earlier clustering and transfers the newer decisions of people from the one shown before.
 
-        `engine.store.clusterings.show` shows it without a transfer."""
+        `engine.store.goals.clusterings.show` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
             before = clusterings.shown(conn)

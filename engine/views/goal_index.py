@@ -1,4 +1,4 @@
-"""Writes the tables of current groups that filters and views of SQL read (`engine.store.goal_groups`)."""
+"""Writes the tables of current groups that filters and views of SQL read (`engine.store.goals.groups`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from engine.goals.merges.merge_state import MergeState
-from engine.store import goal_groups
-from engine.store.goal_groups import GroupEntry
+from engine.store.goals import groups as goal_groups
+from engine.store.goals.groups import GroupEntry
 
 
 def store_groups(

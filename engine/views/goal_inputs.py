@@ -14,8 +14,10 @@ from engine.errors import UsageError
 from engine.goals.embedders.vectors import Vectors
 from engine.records.goals import GoalText
 from engine.shared_text import SharedText
-from engine.store import clusterings, goals, shared_text, vectors
-from engine.store.clusterings import StoredClustering
+from engine.store import shared_text
+from engine.store.goals import clusterings, vectors
+from engine.store.goals import texts as goals
+from engine.store.goals.clusterings import StoredClustering
 
 Ids = npt.NDArray[np.int64]
 AnyIds = Sequence[int] | Ids

@@ -14,7 +14,8 @@ from engine.goals.clusters.projection import project2d
 from engine.goals.embedders.vectors import Floats, blocks
 from engine.goals.merges.merge_state import Ids
 from engine.records.goals import GroupPeriod, MapPoint, MemberOrder, MemberRow
-from engine.store import conversations, goal_counts
+from engine.store import conversations
+from engine.store.goals import counts as goal_counts
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.views.clustering_view import ClusteringView, Space

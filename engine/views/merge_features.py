@@ -10,7 +10,7 @@ from engine.goals.merges import features
 from engine.goals.merges.features import NAMES, PRIOR
 from engine.goals.merges.merge_probability import MergeModel, refit
 from engine.records.goals import GoalDecision, Pair
-from engine.store.goal_answers import PairAnswer
+from engine.store.goals.answers import PairAnswer
 from engine.views.pair_table import Floats, PairTable
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.merges.merge_probability import MergeModel
 from engine.goals.merges.merge_state import Ids
-from engine.store import clusterings, goal_answers
-from engine.store.clusterings import StoredClustering
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings
+from engine.store.goals.clusterings import StoredClustering
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.views.clustering_view import ClusteringView, Space, read_space

@@ -18,9 +18,10 @@ from engine.goals.embedders.tfidf import TfidfEmbedder
 from engine.goals.embedders.vectors import Indices, Vectors
 from engine.goals.merges.features import RobustScale
 from engine.records.goals import Pair
-from engine.store import clusterings, goal_answers, vectors
-from engine.store.clusterings import StoredClustering
-from engine.store.goal_answers import PairAnswer
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings, vectors
+from engine.store.goals.answers import PairAnswer
+from engine.store.goals.clusterings import StoredClustering
 from engine.store.project import Project
 from engine.views.clustering_view import ClusteringView, Space
 

@@ -30,7 +30,7 @@ from engine.services.comparison.formatting import (
 from engine.services.services import Services
 from engine.text import one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable

@@ -9,7 +9,7 @@ from engine import number_format
 from engine.records.conversations import ConversationRow
 from engine.text import one_line
 from screens.shell.clipboard import copy_names
-from screens.shell.dialogs import TextDialog
+from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 

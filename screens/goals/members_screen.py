@@ -19,16 +19,16 @@ from screens.goals.columns import member_columns
 from screens.goals.similar_dialog import SimilarDialog
 from screens.shell.clipboard import copy_names
 from screens.shell.decision_screen import DecisionScreen
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.group_dialogs import NO_GROUP, pick_group, split_group
 from screens.shell.marking import Marking
 from screens.shell.routes import ReadingOrder
 from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.find_line import FindLine
 from screens.widgets.groups.text import group_line, label_of
 from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
+from screens.widgets.text.find_line import FindLine
 
 MEMBER_ORDERS: dict[MemberOrder, str] = {
     "central": "most central first",

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from engine.records.goals import Proposal
 from engine.text import one_line
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.widgets.groups.evidence import NARROW, evidence_content, proposed_label
 from screens.widgets.groups.text import group_line, label_of
 

@@ -16,7 +16,7 @@ from engine.records.runs import Estimate
 from engine.services.goals.service import GoalService
 from engine.services.run_requests import ClusteringRequest
 from engine.text import one_line
-from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
+from screens.shell.dialogs.run_form import KEYS, RunForm, field_line, whole_number
 from screens.widgets.cycle import Cycle
 
 TEXTS: dict[GoalText, tuple[str, str]] = {

@@ -31,13 +31,12 @@ from screens.goals.merge_tree_screen import GoalTreeScreen
 from screens.goals.run_form import TEXTS, GoalRunForm
 from screens.shell.clipboard import copy
 from screens.shell.decision_screen import DecisionScreen
-from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.dialogs.basic import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter
 from screens.shell.group_dialogs import GroupPicker, ask_label, split_group
 from screens.shell.save_dialogs import ask_export
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.find_line import FindLine
 from screens.widgets.groups.decisions import decision_text
 from screens.widgets.groups.text import (
     UNSTABLE,
@@ -47,6 +46,7 @@ from screens.widgets.groups.text import (
     label_of,
 )
 from screens.widgets.row_table import RowTable
+from screens.widgets.text.find_line import FindLine
 from screens.widgets.times import date_and_minute
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (

@@ -16,7 +16,7 @@ from engine.records.goals import MemberRow
 from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.goals.columns import member_columns
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.routes import ReadingOrder
 from screens.widgets.background import background
 from screens.widgets.row_table import RowTable

@@ -10,7 +10,7 @@ from engine import number_format
 from engine.records.goals import MemberRow, Pair
 from engine.text import one_line
 from screens.merge_review.bulk_dialogs import probability_from
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.group_dialogs import NO_GROUP, pick_group
 from screens.shell.workbench_screen import WorkbenchScreen
 

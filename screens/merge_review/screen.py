@@ -39,7 +39,7 @@ from screens.merge_review.questions import ask_least_similarity, ask_move, ask_p
 from screens.merge_review.settle_dialog import SettleDialog
 from screens.merge_review.side_dialog import Letter, SideDialog
 from screens.shell.decision_screen import DecisionScreen
-from screens.shell.dialogs import ask_which_first
+from screens.shell.dialogs.basic import ask_which_first
 from screens.shell.group_dialogs import ask_label, split_group
 from screens.shell.workbench_screen import TitleLine
 from screens.widgets.background import write_in_order

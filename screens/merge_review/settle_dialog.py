@@ -16,8 +16,8 @@ from engine import number_format
 from engine.records.goals import SettleCandidate
 from engine.services.goals.service import GoalService
 from engine.text import one_line
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.run_dialog import refusal_content
+from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs.run import refusal_content
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
 

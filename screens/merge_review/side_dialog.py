@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 
 from engine.records.goals import GoalGroup
 from engine.text import one_line
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.group_dialogs import group_content
 from screens.widgets.choices import Choices
 

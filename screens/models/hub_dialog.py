@@ -20,8 +20,8 @@ from engine.services.models.records import HubPage, HubRow, Recommendation
 from engine.services.models.service import ModelService
 from engine.text import one_line
 from screens.models import formatting as words
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.run_dialog import refusal_content
+from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs.run import refusal_content
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
 

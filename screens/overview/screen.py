@@ -51,12 +51,12 @@ from screens.overview.facts import (
 )
 from screens.overview.histogram import Histogram
 from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_path, next_steps
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs.basic import ChoiceDialog
+from screens.shell.dialogs.quarantine import QuarantineDialog
+from screens.shell.dialogs.shared_text import SharedTextDialog
+from screens.shell.dialogs.sources import SourcesDialog
 from screens.shell.figures import choose_figure
-from screens.shell.quarantine_dialog import QuarantineDialog
 from screens.shell.save_dialogs import ask_export, ask_file
-from screens.shell.shared_text_dialog import SharedTextDialog
-from screens.shell.sources_dialog import SourcesDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.choices import Choices

@@ -20,11 +20,11 @@ from engine.services.jobs import JobService
 from engine.services.services import ConversationStore
 from engine.text import display_safe, one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.reading_dialog import ReadingDialog
+from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs.reading import ReadingDialog
 from screens.widgets.background import background
 from screens.widgets.conversation_facts import Facts
-from screens.widgets.text_pane import TextPane
+from screens.widgets.text.pane import TextPane
 
 Lines = list[tuple[str, str]]
 """Names and values, display-safe; a value may have several lines."""

@@ -20,20 +20,20 @@ from engine.text import one_line
 from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
-from screens.shell.dialogs import TextDialog
+from screens.shell.dialogs.basic import TextDialog
 from screens.shell.routes import ReadingOrder
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.curve import Curve
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.evidence import curve_data, note_content, remaining_content
-from screens.widgets.find_line import FindLine
-from screens.widgets.finding import plain_pattern, words_pattern
-from screens.widgets.finding_view import FindingView
 from screens.widgets.reach import steepest
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.states import STATE_LOOKS
-from screens.widgets.transcript import Transcript
+from screens.widgets.text.find_line import FindLine
+from screens.widgets.text.finding import plain_pattern, words_pattern
+from screens.widgets.text.finding_view import FindingView
+from screens.widgets.text.transcript import Transcript
 
 
 class ReaderScreen(WorkbenchScreen[int]):

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from engine.filters import Filter
 from engine.text import one_line
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 
 

@@ -18,8 +18,8 @@ from engine.errors import WorkbenchError
 from engine.records.goals import GoalDecision, GoalGroup, SplitPart
 from engine.services.goals.service import GoalService
 from engine.text import one_line
-from screens.shell.dialogs import Dialog, TextDialog, hint_line
-from screens.shell.run_dialog import refusal_content
+from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line
+from screens.shell.dialogs.run import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import background
 from screens.widgets.choices import Choices

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from screens.shell.dialogs import Dialog
+from screens.shell.dialogs.basic import Dialog
 
 LETTERS = "asdfjklghqwertyuiopzxcvbnm"
 

@@ -19,7 +19,7 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.text import one_line
 from screens.shell.control_guard import ControlGuard
-from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.dialogs.basic import ErrorDialog, TextDialog
 from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.help import HelpScreen
 from screens.shell.recent_projects import RecentProject, Shell

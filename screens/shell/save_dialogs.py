@@ -11,7 +11,7 @@ from engine.services.exports import ExportKind
 from engine.services.forms.exported import ConversationForm
 from engine.services.forms.writing import ENDINGS
 from engine.text import one_line
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 
 FORMS: tuple[tuple[ConversationForm, str], ...] = (

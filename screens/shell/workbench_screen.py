@@ -22,18 +22,18 @@ from engine.records.scores import Mode
 from engine.services.network import NetworkService
 from engine.services.services import ProjectInfo, Services
 from engine.text import one_line
-from screens.shell.dialogs import ErrorDialog
-from screens.shell.import_dialog import ImportDialog
+from screens.shell.dialogs.basic import ErrorDialog
+from screens.shell.dialogs.importing import ImportDialog
+from screens.shell.dialogs.run import RunDialog
 from screens.shell.offline import reason_of
 from screens.shell.routes import NamedConversations, Routes
-from screens.shell.run_dialog import RunDialog
 from screens.widgets.background import background
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.key_footer import KeyFooter
 from screens.widgets.keyed import Keyed
 from screens.widgets.row_table import RowTable
-from screens.widgets.transcript import Transcript
+from screens.widgets.text.transcript import Transcript
 
 ResultT = TypeVar("ResultT")
 T = TypeVar("T")

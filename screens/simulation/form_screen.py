@@ -25,13 +25,13 @@ from engine.services.simulation.records import (
     chosen_models,
 )
 from engine.text import display_safe, one_line
-from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
-from screens.shell.run_form import KEYS, field_line
+from screens.shell.dialogs.basic import ChoiceDialog, Dialog, hint_line
+from screens.shell.dialogs.run_form import KEYS, field_line
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.simulation import formatting
 from screens.widgets.cycle import Cycle
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.wrap import wrap
+from screens.widgets.text.wrap import wrap
 
 POLL_SECONDS = 0.2
 LONGEST = 2_000

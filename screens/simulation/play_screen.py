@@ -21,7 +21,7 @@ from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.simulation import formatting
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.row_table import RowTable
-from screens.widgets.text_pane import TextPane
+from screens.widgets.text.pane import TextPane
 
 
 class PlayScreen(WorkbenchScreen[None]):

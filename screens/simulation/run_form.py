@@ -23,7 +23,7 @@ from engine.services.simulation.request import (
 )
 from engine.services.simulation.service import SimulationService
 from engine.text import display_safe, one_line
-from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.simulation import formatting
 from screens.widgets.cycle import Cycle
 

@@ -27,7 +27,7 @@ from engine.services.simulation.records import (
 )
 from engine.services.simulation.request import SimulationRequest
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import TextDialog, ask_order
+from screens.shell.dialogs.basic import TextDialog, ask_order
 from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting

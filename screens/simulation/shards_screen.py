@@ -17,7 +17,7 @@ from engine.services.services import Services
 from engine.services.simulation.drafts import DraftsFile
 from engine.services.simulation.records import DraftShard, ShardDraft, State
 from engine.text import display_safe, one_line
-from screens.shell.dialogs import TextDialog
+from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed

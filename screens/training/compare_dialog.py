@@ -15,7 +15,7 @@ from engine import number_format
 from engine.services.training.records import RunDetail
 from engine.text import one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.training import formatting
 from screens.training.run_pane import last_step
 from screens.widgets.line_plot import Line, LinePlot, share_scale

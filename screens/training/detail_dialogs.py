@@ -16,12 +16,12 @@ from engine.services.training.records import RunDetail, Setting, ValidPoint
 from engine.services.training.service import TrainingService
 from engine.text import one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.reading_dialog import ReadingDialog
+from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs.reading import ReadingDialog
 from screens.training import formatting
 from screens.widgets.background import background
 from screens.widgets.facts_table import facts_table
-from screens.widgets.text_pane import TextPane
+from screens.widgets.text.pane import TextPane
 
 MOST_VALIDATIONS = 200
 """Validations that are listed, the newest ones."""

@@ -17,7 +17,7 @@ from engine.services.training.records import Choice, TrainingChoices, TrainingEs
 from engine.services.training.request import OPTIONS, TrainingRequest, read_request
 from engine.services.training.service import TrainingService
 from engine.text import one_line
-from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.training import formatting
 from screens.widgets.cycle import Cycle
 

@@ -18,9 +18,9 @@ from engine.services.training.records import RunDetail, TrainingChoices, Trainin
 from engine.services.training.request import TrainingRequest
 from engine.text import one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs.basic import ChoiceDialog
+from screens.shell.dialogs.run import RunDialog
 from screens.shell.marking import Marking
-from screens.shell.run_dialog import RunDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.training import formatting
 from screens.training.columns import Listed, run_columns

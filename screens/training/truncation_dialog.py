@@ -19,8 +19,8 @@ from engine.services.validation import completeness_report
 from engine.services.validation.service import ValidationService
 from engine.text import one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.run_dialog import refusal_content
+from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs.run import refusal_content
 from screens.widgets.background import background
 from screens.widgets.report_columns import first_figure
 

@@ -21,7 +21,7 @@ from engine.services.trees.records import AnswerRow, GroupedAnswers, TreeItem
 from engine.services.trees.service import TreeService
 from engine.text import one_line
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.trees.formatting import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background

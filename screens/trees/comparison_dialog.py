@@ -17,8 +17,8 @@ from engine.services.run_requests import TreeRequest
 from engine.services.trees.records import TreeItem
 from engine.services.trees.service import TreeService
 from engine.text import display_safe, one_line
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.run_dialog import refusal_content
+from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs.run import refusal_content
 from screens.trees.run_form import alpha_from, estimate_content
 from screens.widgets.background import background
 from screens.widgets.choices import Choices

@@ -8,7 +8,7 @@ from typing import Any
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.records import ConfigRow, OpenTree
 from engine.text import one_line
-from screens.shell.dialogs import TextDialog
+from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.comparison_dialog import ComparisonDialog
 from screens.trees.growth_line import GrowthLine

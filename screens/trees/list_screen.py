@@ -21,7 +21,7 @@ from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
 from engine.services.trees.records import ConfigRow, TreeItem
 from engine.text import one_line
-from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.dialogs.basic import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.columns import (

@@ -18,7 +18,7 @@ from engine.services.trees.service import TreeService
 from engine.text import one_line
 from engine.trees.places import At
 from engine.trees.tree import ALPHA_HELP
-from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.widgets.cycle import Cycle
 
 PLACES: dict[At, tuple[str, str]] = {

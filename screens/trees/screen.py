@@ -18,7 +18,7 @@ from engine.services.trees.records import ConfigRow, OpenTree, PropertyBounds
 from engine.text import one_line
 from engine.trees.compare import TreeComparison
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.trees.answers_dialog import AnswersDialog
@@ -31,7 +31,7 @@ from screens.trees.tokens_dialog import TokensDialog
 from screens.trees.tree_view import TreeView
 from screens.trees.turn_line import TurnLine
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.find_line import FindLine
+from screens.widgets.text.find_line import FindLine
 
 ANOTHER = ""
 """The choice of a configuration that has no tree here yet, so that one is grown."""

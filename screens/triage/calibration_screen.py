@@ -17,7 +17,7 @@ from engine.records.scores import DecisionRule
 from engine.records.triage import Verdict
 from engine.services.services import Services
 from engine.text import one_line
-from screens.shell.dialogs import TextDialog
+from screens.shell.dialogs.basic import TextDialog
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import calibration_formatting as words

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.records.triage import VerdictRow
 from engine.text import display_safe
-from screens.shell.dialogs import TextDialog
+from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 

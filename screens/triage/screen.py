@@ -18,7 +18,7 @@ from engine.filters import Filter, FilterError, parse_filter
 from engine.records.calibration import Agreement
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.services import Services
-from screens.shell.dialogs import ask_which_first
+from screens.shell.dialogs.basic import ask_which_first
 from screens.shell.filter_editing import edit_filter
 from screens.shell.routes import NamedConversations
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
@@ -35,7 +35,7 @@ from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.evidence import Evidence
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.pace import Pace
-from screens.widgets.transcript import Transcript
+from screens.widgets.text.transcript import Transcript
 
 BLIND_FROM = 20
 """Number of verdicts from which on blind repeats can be asked."""

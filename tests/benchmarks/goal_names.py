@@ -44,7 +44,7 @@ from engine.goals.questions.word_kinds import (
 )
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.store.clusterings import word_label
+from engine.store.goals.clusterings import word_label
 from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess
 from tests.benchmarks.goal_board import Board, merged
@@ -197,7 +197,7 @@ def _asked(
     asker: ProcessAsker, texts: Sequence[str], vectors: Vectors, labels: Numbers,
     words: Mapping[int, Sequence[str]],
 ) -> dict[int, str]:  # fmt: skip
-    """Labels of a model, asked as `engine.stages.labelling` asks."""
+    """Labels of a model, asked as `engine.stages.goals.labelling` asks."""
     prompt = parse_prompt("label", prompt_text("label"))
     found = {}
     for number in words:

@@ -35,7 +35,7 @@ from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
 from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
-from engine.stages.scoring import ScoringStage, question_for
+from engine.stages.completeness.scoring import ScoringStage, question_for
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from workbench.doctor import report

@@ -18,7 +18,7 @@ from engine.records.imports import Leak
 from engine.records.triage import Verdict
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
-from screens.shell.dialogs import ErrorDialog
+from screens.shell.dialogs.basic import ErrorDialog
 from screens.triage.screen import TriageScreen
 from tests.screens.driving import Size, opened, press, settle, text
 from tests.screens.project import ScreenProject, project_of

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from engine import folders
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
-from screens.shell.run_dialog import RunDialog
+from screens.shell.dialogs.run import RunDialog
 from tests.engine.services.tuned import tune
 from tests.screens.driving import press, settle, text, until
 from workbench.app import WorkbenchApp

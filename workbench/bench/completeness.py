@@ -12,7 +12,7 @@ from engine.completeness.probe import cross_fit
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.scores import Mode
-from engine.stages.scoring import question_for
+from engine.stages.completeness.scoring import question_for
 from engine.worker.client import ModelProcess
 from workbench.bench.datasets import long_items, scoring_blocks
 from workbench.bench.tuning import tuned_entry

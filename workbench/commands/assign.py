@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.services.workspace import Workspace
-from engine.store import clusterings
+from engine.store.goals import clusterings
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
 from workbench.commands.narration import narrate, print_json, print_text, run_stages

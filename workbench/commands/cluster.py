@@ -10,7 +10,8 @@ from engine.records.goals import DEFAULT_TEXT, Decide, GoalText
 from engine.services.goals.run_stages import ABOUT_KEY
 from engine.services.run_requests import ClusteringRequest
 from engine.services.workspace import Workspace
-from engine.store import settings, vectors
+from engine.store import settings
+from engine.store.goals import vectors
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
 from workbench.commands.narration import narrate, print_json, print_text, run_stages

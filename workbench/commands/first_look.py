@@ -28,9 +28,9 @@ from engine.services.run_requests import ClusteringRequest, ScoringRequest
 from engine.services.scoring.estimate import ScoringRun
 from engine.services.workspace import Workspace
 from engine.stages.checking import CheckStage
-from engine.stages.fitting import FittingStage
+from engine.stages.completeness.fitting import FittingStage
+from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.importing import ImportStage
-from engine.stages.reading_states import ReadingStage
 from engine.stages.tuning import TuningStage
 from engine.store import conversations, scores
 from engine.text import one_line

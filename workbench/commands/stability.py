@@ -9,8 +9,9 @@ from typing import Any
 
 from engine.goals.clusters.stability import DISSOLVED, STABLE
 from engine.services.workspace import Workspace
-from engine.stages.stabilising import StabilityStage
-from engine.store import clusterings, goal_answers
+from engine.stages.goals.stabilising import StabilityStage
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
 from workbench.commands.narration import print_json, print_text, run_stages

@@ -22,8 +22,10 @@ from engine.records.comparison import (
 from engine.services.comparison.differences import compare, completion_change
 from engine.services.comparison.measured import Ints, Measured
 from engine.services.triage.calibration import FIELDS_BY_SCORE
-from engine.store import clusterings, conversations, field_values
+from engine.store import conversations
+from engine.store.goals import clusterings
 from engine.store.project import Project
+from engine.store.search import field_values
 from engine.store.sql import snapshot
 from engine.validate.statistics.significance import holm
 from engine.views.clustering_view import ClusteringView

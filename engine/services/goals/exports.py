@@ -13,7 +13,9 @@ import numpy.typing as npt
 from engine.goals.clusters.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.embedders.vectors import Vectors
 from engine.records.goals import GoalDecision, GoalGroup
-from engine.store import goal_decisions, scores, vectors
+from engine.store import scores
+from engine.store.goals import decisions as goal_decisions
+from engine.store.goals import vectors
 from engine.store.sql import id_pages, snapshot
 from engine.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
 from engine.views.decision_log import read_merge_state, unplaced_decisions

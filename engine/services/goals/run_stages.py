@@ -14,18 +14,18 @@ from engine.jobs.contract import Stage
 from engine.model.interface import LoadOptions
 from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ASK, ClusteringRequest, ModelRequest
-from engine.stages.assigning import AssignStage
-from engine.stages.clustering import ClusterStage
-from engine.stages.deciding import DecideStage
-from engine.stages.embedding import EmbedStage, Vectoriser
-from engine.stages.holding_out import HoldOutStage
-from engine.stages.labelling import LabelStage
+from engine.stages.goals.assigning import AssignStage
+from engine.stages.goals.clustering import ClusterStage
+from engine.stages.goals.deciding import DecideStage
+from engine.stages.goals.embedding import EmbedStage, Vectoriser
+from engine.stages.goals.holding_out import HoldOutStage
+from engine.stages.goals.labelling import LabelStage
+from engine.stages.goals.naming import NameStage
+from engine.stages.goals.proposing import ProposeStage
+from engine.stages.goals.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
+from engine.stages.goals.summarising import SummariseStage
 from engine.stages.model_work import RunModel
-from engine.stages.naming import NameStage
-from engine.stages.proposing import ProposeStage
 from engine.stages.selection import ALL, Selection
-from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
-from engine.stages.summarising import SummariseStage
 from engine.store import settings
 from engine.views.goal_inputs import TextSource, source_of, stored_clustering
 from engine.views.merge_queue_cache import MergeQueueCache

@@ -38,9 +38,12 @@ from engine.records.scores import State
 from engine.services.goals import proposal_decisions, splitting
 from engine.services.goals.run_stages import GoalStages
 from engine.services.run_requests import ClusteringRequest
-from engine.store import clusterings, conversations, goal_answers, goal_decisions, runs
+from engine.store import conversations, runs
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings
+from engine.store.goals import decisions as goal_decisions
 from engine.store.project import Project
-from engine.store.query import matching
+from engine.store.search.query import matching
 from engine.store.sql import snapshot
 from engine.views import group_members
 from engine.views.clustering_view import (

@@ -12,10 +12,10 @@ from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import SPEED_TOKENS
 from engine.records.runs import Estimate
-from engine.stages.fitting import FittingStage
+from engine.stages.completeness.fitting import FittingStage
+from engine.stages.completeness.reading_states import ReadingStage
+from engine.stages.completeness.scoring import ScoringStage
 from engine.stages.model_work import RunModel
-from engine.stages.reading_states import ReadingStage
-from engine.stages.scoring import ScoringStage
 from engine.store import conversations
 from engine.store.project import Project
 from engine.worker.client import ModelProcess

@@ -21,9 +21,9 @@ from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun
 from engine.services.scoring.runs import ScoringRuns
+from engine.stages.completeness.remaining import RemainingStage
 from engine.stages.logs import NO_BOUNDARY
 from engine.stages.model_work import ModelWork
-from engine.stages.remaining import RemainingStage
 from engine.store.scores import normalised
 
 

@@ -15,12 +15,12 @@ from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.services.training.run_files import held_out_by, run_named
-from engine.stages.fitting import FittingStage
+from engine.stages.completeness.fitting import FittingStage
+from engine.stages.completeness.reading_states import ReadingStage
+from engine.stages.completeness.remaining import RemainingStage
+from engine.stages.completeness.scoring import ScoringStage, question_for
 from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
-from engine.stages.reading_states import ReadingStage
-from engine.stages.remaining import RemainingStage
-from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.selection import Selection
 
 LOOKED_AT = 500

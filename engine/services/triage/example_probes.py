@@ -27,9 +27,10 @@ from engine.records.example_probes import (
     Proposed,
 )
 from engine.stages.logs import logs_of
-from engine.store import conversations, hidden_states, listing, verdicts
+from engine.store import conversations, hidden_states, verdicts
 from engine.store import example_probes as store
 from engine.store.project import Project
+from engine.store.search import listing
 from engine.store.sql import snapshot
 from engine.validate.statistics.ranking import auroc
 

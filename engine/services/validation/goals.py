@@ -10,7 +10,8 @@ import numpy as np
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.records.validation import Contrast
-from engine.store import clusterings, conversations, imports
+from engine.store import conversations, imports
+from engine.store.goals import clusterings
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.validate.statistics.partitions import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from engine.store import clusterings, facets
+from engine.store import facets
+from engine.store.goals import clusterings
 
 _PAGE = 500
 

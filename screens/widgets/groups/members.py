@@ -10,7 +10,7 @@ from textual.content import Content
 from engine.records.goals import MemberRow
 from engine.text import one_line
 from screens.widgets.states import STATE_LOOKS
-from screens.widgets.wrap import safe_text, wrap
+from screens.widgets.text.wrap import safe_text, wrap
 
 CHARACTERS = 2_000
 LINES = 6

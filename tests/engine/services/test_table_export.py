@@ -20,8 +20,8 @@ from engine.store import facets, trees
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.triage import TriageStore
+from tests.engine.store.search.test_fields import COUNT, conversation, project
 from tests.engine.store.support import fill, talk
-from tests.engine.store.test_fields import COUNT, conversation, project
 from tests.screens.goals.goal_project import clustered, group_id
 
 __all__ = ["project"]

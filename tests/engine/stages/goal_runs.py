@@ -19,15 +19,15 @@ from engine.jobs.contract import Progress, Stage
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import write_jsonl
-from engine.stages import labelling
-from engine.stages.clustering import ClusterStage
-from engine.stages.embedding import EmbedStage, Vectoriser
+from engine.stages.goals import labelling
+from engine.stages.goals.clustering import ClusterStage
+from engine.stages.goals.embedding import EmbedStage, Vectoriser
+from engine.stages.goals.labelling import LabelStage
+from engine.stages.goals.proposing import ProposeStage
+from engine.stages.goals.summarising import SummariseStage
 from engine.stages.importing import ImportStage
-from engine.stages.labelling import LabelStage
 from engine.stages.model_work import RunModel
-from engine.stages.proposing import ProposeStage
 from engine.stages.selection import Selection
-from engine.stages.summarising import SummariseStage
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import TextSource

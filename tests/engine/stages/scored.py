@@ -18,10 +18,10 @@ from engine.model.interface import LoadOptions
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages import blocks as blocks
+from engine.stages.completeness.remaining import RemainingStage
+from engine.stages.completeness.scoring import ScoringStage, question_for
 from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
-from engine.stages.remaining import RemainingStage
-from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.selection import ALL, Selection
 from engine.store.project import Project
 from engine.worker.client import ModelProcess

@@ -25,14 +25,15 @@ from engine.records.conversations import ConversationRow
 from engine.records.scores import State
 from engine.records.triage import EarlierActs, Verdict
 from engine.simulate.samples import write_jsonl
-from engine.stages.clustering import ClusterStage
-from engine.stages.embedding import EmbedStage
-from engine.stages.fitting import FittingStage
+from engine.stages.completeness.fitting import FittingStage
+from engine.stages.completeness.reading_states import ReadingStage
+from engine.stages.goals.clustering import ClusterStage
+from engine.stages.goals.embedding import EmbedStage
 from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
-from engine.stages.reading_states import ReadingStage
-from engine.store import clusterings, conversations, imports, verdicts
+from engine.store import conversations, imports, verdicts
 from engine.store.conversations import ConversationStore
+from engine.store.goals import clusterings
 from engine.store.project import Project
 from engine.store.triage import TriageStore
 from engine.views.decision_log import DecisionLog

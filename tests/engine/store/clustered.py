@@ -6,10 +6,11 @@ import sqlite3
 import struct
 from collections.abc import Sequence
 
-from engine.store import runs, vectors
-from engine.store.clusterings import Member, NewCluster
+from engine.store import runs
+from engine.store.goals import vectors
+from engine.store.goals.clusterings import Member, NewCluster
+from engine.store.goals.vectors import VectorConfig
 from engine.store.project import Project
-from engine.store.vectors import VectorConfig
 from tests.engine.store.support import fill, talk
 
 VECTORS = VectorConfig("vectors", "first-user", None, "tfidf", "tfidf-1", 2, b"fitted")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.filters import ListQuery, parse_filter
-from engine.store import listing
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.search import listing
 from tests.engine.store.support import check_whole, fill, talk, with_tools
 
 

@@ -15,22 +15,13 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.interval import Interval
 from engine.records.scores import EndingTest, State
 from engine.records.triage import Verdict
-from engine.store import (
-    clusterings,
-    example_probes,
-    goal_answers,
-    goal_decisions,
-    goals,
-    hidden_states,
-    plays,
-    scores,
-    settings,
-    trees,
-    vectors,
-    verdicts,
-)
+from engine.store import example_probes, hidden_states, plays, scores, settings, trees, verdicts
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings, vectors
+from engine.store.goals import decisions as goal_decisions
+from engine.store.goals import texts as goals
 from engine.store.hidden_states import BoundaryPlace
 from engine.store.lock import WriteLock
 from engine.store.migrations import schema

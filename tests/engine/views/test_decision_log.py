@@ -17,8 +17,9 @@ import pytest
 from engine.errors import ProjectReadOnly, UsageError
 from engine.goals.merges.merge_state import MergeState
 from engine.records.goals import GoalDecision
-from engine.store import clusterings, goal_decisions
-from engine.store.clusterings import LabelEntry
+from engine.store.goals import clusterings
+from engine.store.goals import decisions as goal_decisions
+from engine.store.goals.clusterings import LabelEntry
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from tests.engine.store.clustered import clustering, conversations_with_vectors

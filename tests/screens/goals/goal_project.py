@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from engine.services.run_requests import ClusteringRequest
-from engine.stages.embedding import EmbedStage
-from engine.store import clusterings, goal_answers, runs
-from engine.store.clusterings import LabelEntry, Member, NewCluster
+from engine.stages.goals.embedding import EmbedStage
+from engine.store import runs
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings
+from engine.store.goals.clusterings import LabelEntry, Member, NewCluster
 from engine.store.project import Project
 from engine.views.decision_log import complete_goal_index
 from engine.views.goal_inputs import read_vectors

@@ -15,8 +15,8 @@ from engine.events import DataChanged, JobProgress
 from engine.records.goals import MemberRow, Pair, Proposal
 from engine.records.scores import State
 from engine.services.goals.service import GoalService
-from engine.store import goal_answers
-from engine.store.goal_answers import PairAnswer
+from engine.store.goals import answers as goal_answers
+from engine.store.goals.answers import PairAnswer
 from screens.goals.members_screen import GoalMembersScreen
 from screens.merge_review.group_pane import SidePane
 from screens.merge_review.screen import MergeDeskScreen

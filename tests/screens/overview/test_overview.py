@@ -37,10 +37,10 @@ from screens.overview.facts import (
 )
 from screens.overview.histogram import column_heights
 from screens.overview.screen import Card, OverviewScreen
-from screens.shell.dialogs import ChoiceDialog, ErrorDialog
-from screens.shell.import_dialog import ImportDialog
-from screens.shell.quarantine_dialog import QuarantineDialog
-from screens.shell.run_dialog import RunDialog
+from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
+from screens.shell.dialogs.importing import ImportDialog
+from screens.shell.dialogs.quarantine import QuarantineDialog
+from screens.shell.dialogs.run import RunDialog
 from screens.triage.screen import TriageScreen
 from screens.validation.screen import ValidationScreen
 from screens.widgets.choices import Choices

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from screens.shell.dialogs import ErrorDialog
+from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.picker import PickerApp
 from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import HIGH_CONTRAST

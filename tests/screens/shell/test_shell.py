@@ -16,7 +16,7 @@ from engine.events import JobEnded, JobProgress
 from screens.conversations.screen import ConversationsScreen
 from screens.overview.screen import Card, OverviewScreen
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs import ErrorDialog
+from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.help import HelpScreen
 from screens.shell.jump import JumpScreen
 from screens.shell.recent_projects import RecentProject, Shell

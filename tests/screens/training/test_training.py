@@ -11,7 +11,7 @@ from engine.errors import WorkbenchError
 from engine.services.training import adapter_in_use, process
 from engine.services.training.records import TrainingRun
 from engine.services.training.service import TrainingService
-from screens.shell.run_dialog import RunDialog
+from screens.shell.dialogs.run import RunDialog
 from screens.training import screen as training_screen
 from screens.training.run_form import TrainingRunForm
 from screens.training.run_pane import RunPane

@@ -11,7 +11,7 @@ from engine.records.scores import DecisionRule
 from engine.records.triage import TriageItem, TriagePage, Verdict
 from engine.store import verdicts
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs import ErrorDialog
+from screens.shell.dialogs.basic import ErrorDialog
 from screens.triage.queue import TriageQueue
 from screens.widgets.pace import Pace
 from tests.screens.driving import lines, opened, press, settle, text, until

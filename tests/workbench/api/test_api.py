@@ -15,7 +15,7 @@ import pytest
 
 import workbench
 from engine.errors import FormatError, ProjectReadOnly, UsageError
-from engine.stages import reading_states
+from engine.stages.completeness import reading_states
 from workbench.api import messages as of_messages
 from workbench.api import project as of_projects
 

@@ -19,9 +19,9 @@ from engine.services.comparison.formatting import (
 )
 from engine.services.comparison.measured import Measured
 from engine.services.comparison.service import ComparisonService
-from engine.store import field_values
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.search import field_values
 from engine.views.decision_log import DecisionLog
 from engine.views.merge_queue_cache import MergeQueueCache
 from tests.engine.services.goals.goal_project import cluster, stored_goals, texts

@@ -15,8 +15,8 @@ from engine.errors import UsageError
 from engine.goals.merges.features import NAMES
 from engine.records.goals import GoalDecision, MergeOrder, Pair, Proposal
 from engine.services.goals.service import GoalService
-from engine.store import goal_answers
-from engine.store.goal_answers import PairAnswer
+from engine.store.goals import answers as goal_answers
+from engine.store.goals.answers import PairAnswer
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from tests.engine.services.goals.goal_project import TOPICS, members, merge_rightly, topic_of

@@ -12,7 +12,7 @@ import pytest
 from engine.errors import UsageError
 from engine.services.goals.service import GoalService
 from engine.services.run_requests import ClusteringRequest
-from engine.store import clusterings
+from engine.store.goals import clusterings
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import (
     TOPIC,

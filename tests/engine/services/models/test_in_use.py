@@ -22,8 +22,8 @@ from engine.services.run_requests import (
     TreeRequest,
 )
 from engine.services.workspace import Workspace
-from engine.stages.proposing import ProposeStage
-from engine.stages.scoring import ScoringStage
+from engine.stages.completeness.scoring import ScoringStage
+from engine.stages.goals.proposing import ProposeStage
 from engine.stages.trees import TreeStage
 from engine.trees.tree import TreeOptions
 from tests.command_line import data, workbench

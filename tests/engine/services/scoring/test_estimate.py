@@ -14,9 +14,9 @@ from engine.model.catalog import RunnableModel
 from engine.records.runs import Estimate
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.simulate.samples import write_jsonl
+from engine.stages.completeness.scoring import ScoringStage, question_for
 from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
-from engine.stages.scoring import ScoringStage, question_for
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from tests.engine.stages import scored

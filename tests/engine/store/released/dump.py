@@ -23,24 +23,24 @@ from engine.records.triage import Verdict
 from engine.store import (
     checks,
     cjk_index,
-    clusterings,
     example_probes,
-    goal_answers,
-    goal_decisions,
-    goal_groups,
-    goals,
     hidden_states,
     imports,
     plays,
     scores,
     trees,
-    vectors,
 )
 from engine.store.checks import CheckEntry
-from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
-from engine.store.goal_answers import PairAnswer
-from engine.store.goal_groups import GroupEntry
-from engine.store.goals import GoalEntry
+from engine.store.goals import answers as goal_answers
+from engine.store.goals import clusterings, vectors
+from engine.store.goals import decisions as goal_decisions
+from engine.store.goals import groups as goal_groups
+from engine.store.goals import texts as goals
+from engine.store.goals.answers import PairAnswer
+from engine.store.goals.clusterings import Assigned, LabelEntry, Member, NewCluster
+from engine.store.goals.groups import GroupEntry
+from engine.store.goals.texts import GoalEntry
+from engine.store.goals.vectors import VectorConfig
 from engine.store.hidden_states import BoundaryPlace, StateEntry
 from engine.store.migrations.schema import SCHEMA
 from engine.store.plays import PlayEntry
@@ -48,7 +48,6 @@ from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
-from engine.store.vectors import VectorConfig
 from tests.engine.store.support import fill, give_scores, talk, with_tools
 
 INDEX = "message_fts"

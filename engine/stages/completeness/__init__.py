@@ -1,0 +1,1 @@
+"""Stages of completeness: scores, hidden states, the probe, remaining tasks."""

@@ -1,0 +1,199 @@
+"""The stage that scores completeness: the probability of the end tag at every boundary of every conversation."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from engine.completeness.block import ItemScore, Question, WrittenOn
+from engine.completeness.boundaries import RULE
+from engine.completeness.inline_remaining import RemainingRequest
+from engine.errors import UsageError
+from engine.jobs.contract import Progress
+from engine.model.prompt_files import Prompt
+from engine.records.scores import Mode
+from engine.stages.block_stage import BlockStage
+from engine.stages.blocks import blocks
+from engine.stages.completeness.remaining import RemainingStage
+from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
+from engine.stages.model_work import RunModel
+from engine.stages.selection import ALL, Selection
+from engine.store import conversations, runs, scores, settings
+from engine.store.project import Project
+from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.worker.client import ModelProcess, OnProgress
+
+
+def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None) -> Question:
+    """The question that a mode asks at each boundary.
+
+    Raises:
+        UsageError: An end tag was given for a mode other than `tuned`, whose prompt has its own.
+    """
+    if mode == "tuned":
+        return Question(None, end_tag)
+    if mode == "probe":
+        return Question(None, states=True)
+    if end_tag is not None:
+        raise UsageError(
+            "An end tag can be chosen in mode `tuned` only.", "Edit the prompt instead."
+        )
+    return Question(prompts[mode])
+
+
+class ScoringStage(BlockStage[int, ScoreEntry]):
+    """Scores the conversations that have no score under this configuration, in id order."""
+
+    name = "complete"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: RunModel,
+        mode: Mode,
+        question: Question,
+        *,
+        selection: Selection = ALL,
+        measured: Measured | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            selection: The conversations to score.
+            measured: Called with the model, its speed (tokens per second) and its batch noise, if it was not measured
+                before.
+        """
+        super().__init__(project, process, model)
+        self._mode, self._question = mode, question
+        self._selection, self._measured = selection, measured
+        self._remaining: RemainingStage | None = None
+        self._written: dict[int, WrittenOn] = {}
+        self._tokens = 0
+        self.scored = self.unscored = self.skipped = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Scoring completeness with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine a score, without the selection of conversations."""
+        prompt = self._question.prompt
+        return {
+            "mode": self._mode,
+            "prompt": None if prompt is None else prompt.as_params(),
+            "end_tag": self._question.end_tag,
+            "context": self._work.model.options.context,
+            "boundaries": RULE,
+        }
+
+    def write_remaining(self, remaining: RemainingStage) -> None:
+        """Makes `run` also generate remaining tasks in the same pass, which `remaining` stores."""
+        self._remaining = remaining
+
+    def waiting(self, conn: sqlite3.Connection) -> set[int]:
+        """Ids of the conversations that a run would score now."""
+        return set(scores.ids_without_score(conn, self.config_hash)).intersection(
+            self._selection.ids(conn)
+        )
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Scores block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded or cannot answer this mode's question.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        with self._project.reading() as conn:
+            every = self._selection.ids(conn)
+            missing = set(scores.ids_without_score(conn, key)).intersection(every)
+            chars = [row.chars for row in conversations.rows(conn, every)]
+        self.skipped = len(every) - len(missing)
+        total = len(missing)
+        yield Progress(0, total, "loading the model")
+        self._work.load()
+        model = self._work.model
+        noise = measured_noise(self._project, self._work, every, self._measured)
+        config = ScoreConfig(
+            config_hash=key,
+            mode=self._mode,
+            model=model.label,
+            adapter=model.adapter_name,
+            noise=noise,
+        )
+        self._project.write(lambda conn: _begin(conn, config, run_id, total))
+        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+        self._project.write(lambda conn: scores.put_in_force_unless_another_is(conn, key))
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Scored {self.scored:,} conversations with {self._work.model.label}"
+        if self.unscored:
+            text += f", {self.unscored:,} have no honest score"
+        if self.skipped:
+            text += f", {self.skipped:,} were scored before"
+        return f"{text}.{self._work.spent()}"
+
+    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        return Progress(done, total, f"{self._tokens + count:,} tokens read")
+
+    def _key_of(self, entry: ScoreEntry) -> int:
+        return entry.conversation_id
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
+        scores.add(conn, self.config_hash, run_id, entries)
+        if self._remaining:
+            stored = {entry.conversation_id for entry in entries}
+            written = {at: found for at, found in self._written.items() if at in stored}
+            self._remaining.store_written(conn, run_id, written)
+
+    def _tally(self, entries: Sequence[ScoreEntry]) -> None:
+        self._tokens += sum(entry.tokens for entry in entries)
+        self.unscored += sum(1 for entry in entries if not entry.boundaries)
+        self.scored += sum(1 for entry in entries if entry.boundaries)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
+        logs = logs_of(self._project, block)
+        scorable = [log for log in logs if log.item.boundaries]
+        remaining = self._remaining_request()
+        results = self._work.each(
+            [log.item for log in scorable],
+            lambda items: self._work.process.score(items, self._question, report, remaining),
+            lambda reason: ItemScore((), 0, unscored=reason),
+        )
+        by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
+        self._written = {at: one.written for at, one in by_id.items() if one.written}
+        return [_entry(log, by_id.get(log.id)) for log in logs]
+
+    def _remaining_request(self) -> RemainingRequest | None:
+        if self._remaining is None:
+            return None
+        with self._project.reading() as conn:
+            below = settings.rule(conn, self.config_hash).threshold
+        return RemainingRequest(self._remaining.prompt, below)
+
+
+def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
+    if score is None:
+        return ScoreEntry(log.id, (), NO_BOUNDARY, 0)
+    points = tuple(
+        BoundaryEntry(
+            message=log.pieces[point.boundary].message,
+            step=log.pieces[point.boundary].step,
+            turn=log.pieces[point.boundary].turn,
+            p_end=point.p_end,
+            p_continue=point.p_continue,
+        )
+        for point in score.curve
+    )
+    return ScoreEntry(log.id, points, score.unscored or score.note, score.tokens)
+
+
+def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
+    scores.register(conn, config)
+    scores.put_in_force_unless_another_is(conn, config.config_hash)
+    runs.count(conn, run_id, 0, total)

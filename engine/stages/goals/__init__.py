@@ -1,0 +1,1 @@
+"""Stages of goals: texts, vectors, clusters, labels, merges, stability and hold-out."""

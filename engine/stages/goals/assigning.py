@@ -1,0 +1,147 @@
+"""The stage that assigns conversations imported after a clustering to its current groups, or marks them as novel."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from engine.goals.clusters.membership import Membership, assign, membership_of
+from engine.jobs.contract import Progress
+from engine.stages.cpu_stage import CpuStage
+from engine.store import runs
+from engine.store.goals import clusterings
+from engine.store.goals import decisions as goal_decisions
+from engine.store.goals.clusterings import Assigned, StoredClustering
+from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import read_vectors, stored_clustering
+from engine.worker.client import OnProgress
+
+BATCH = 4_096
+
+
+class AssignStage(CpuStage):
+    """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order."""
+
+    name = "assign"
+
+    def __init__(
+        self,
+        project: Project,
+        decision_log: DecisionLog,
+        clustering_id: int | None = None,
+    ) -> None:
+        """`clustering_id` is None for the clustering that is shown."""
+        super().__init__(project)
+        self._decision_log, self._clustering_id = decision_log, clustering_id
+        self.assigned = self.novel = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return "Assigning conversations to groups"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The clustering and the newest decision on it, which determine the groups."""
+        with self._project.reading() as conn:
+            newest = goal_decisions.newest(conn, self._stored.id)
+        return {"clustering": self._stored.config_hash, "after": newest}
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._clustering_id)
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Fits the membership of the groups, then assigns batch by batch; each in one transaction with the counter of
+        the run.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        stored = self._stored
+        with self._project.reading() as conn:
+            missing = clusterings.ids_without_assignment(conn, stored.id, stored.vector_config)
+            before = clusterings.assignments(conn, stored.id)
+        # conversations in a group whose merge or split was undone are assigned anew
+        state = self._decision_log.state(stored.id)
+        lost = [
+            one.conversation_id for one in before if one.group and not state.current_of(one.group)
+        ]
+        missing = array("q", sorted([*missing, *lost]))
+        done, total = 0, len(missing)
+        if not total:
+            return
+        learned: list[tuple[list[str], Membership]] = []
+        for _, note in self._live(self._learn, learned.append):
+            yield Progress(0, total, note)
+        groups, membership = learned[0]
+        for start in range(0, total, BATCH):
+            self._check()
+            found: list[list[Assigned]] = []
+            batch = missing[start : start + BATCH]
+            for _ in self._live(partial(self._assign, batch, groups, membership), found.append):
+                yield Progress(done, total)
+            done += len(batch)
+            self._project.write(
+                partial(self._commit, run_id=run_id, entries=found[0], done=done, total=total)
+            )
+            novel = sum(1 for entry in found[0] if entry.group is None)
+            self.novel += novel
+            self.assigned += len(found[0]) - novel
+            yield Progress(done, total)
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        return f"Assigned {self.assigned:,} conversations; {self.novel:,} are like no group."
+
+    def _learn(self, report: OnProgress) -> tuple[list[str], Membership]:
+        report(0, "learning from the groups")
+        state = self._decision_log.state(self._stored.id)
+        groups = list(state.current)
+        ids, labels = state.numbers(groups)
+        with self._project.reading() as conn:
+            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        return groups, membership_of(rows, labels, len(groups))
+
+    def _assign(
+        self,
+        batch: Sequence[int],
+        groups: Sequence[str],
+        membership: Membership,
+        _report: OnProgress,
+    ) -> list[Assigned]:
+        with self._project.reading() as conn:
+            ids, rows = read_vectors(conn, self._stored.vector_config, batch)
+        found = assign(rows, membership)
+        return [
+            Assigned(
+                conversation_id=conversation_id,
+                group=groups[label] if (label := int(found.labels[at])) >= 0 else None,
+                score=float(found.scores[at]),
+                others=tuple((groups[number], score) for number, score in found.others[at]),
+                distance=float(np.clip(found.distances[at], 0, 2)),
+                after=self.params["after"],
+            )
+            for at, conversation_id in enumerate(ids.tolist())
+        ]
+
+    def _commit(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        run_id: int,
+        entries: Sequence[Assigned],
+        done: int,
+        total: int,
+    ) -> None:
+        clusterings.assign(conn, self._stored.id, run_id, entries)
+        runs.count(conn, run_id, done, total)

@@ -1,0 +1,128 @@
+"""The stage that summarises: a model writes what the user of each conversation wants, in one sentence."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from engine.conversation import Message, render_log
+from engine.goals.questions.questions import read_summary
+from engine.jobs.contract import Progress
+from engine.model.prompt_files import Prompt
+from engine.stages.block_stage import BlockStage
+from engine.stages.blocks import blocks
+from engine.stages.model_work import RunModel
+from engine.stages.selection import ALL, Selection
+from engine.store import conversations
+from engine.store.goals import texts as goals
+from engine.store.goals.texts import GoalEntry
+from engine.store.project import Project
+from engine.worker.client import ModelProcess, OnProgress
+
+Item = tuple[tuple[str, ...], int]
+
+
+class SummariseStage(BlockStage[int, GoalEntry]):
+    """Summarises the conversations that have no summary under this configuration, in id order."""
+
+    name = "summarise"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: RunModel,
+        prompt: Prompt,
+        *,
+        selection: Selection = ALL,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            prompt: The prompt, with the context paragraph of the project in front.
+            selection: The conversations to summarise.
+        """
+        super().__init__(project, process, model)
+        self._prompt, self._selection = prompt, selection
+        self.written = self.without = 0
+
+    @property
+    def title(self) -> str:
+        """Name of the work, as it is shown."""
+        return f"Summarising goals with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine each summary."""
+        context = self._work.model.options.context
+        return {"prompt": self._prompt.as_params(), "context": context}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Summarises block by block; each in one transaction with the counter of the run.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        self._project.write(lambda conn: goals.register(conn, key, self._work.model.label))
+        with self._project.reading() as conn:
+            every = self._selection.ids(conn)
+            missing = set(goals.ids_without_summary(conn, key)).intersection(every)
+            chars = [row.chars for row in conversations.rows(conn, every)]
+        if not missing:
+            return
+        yield Progress(0, len(missing), "loading the model")
+        self._work.load()
+        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Summarised {self.written:,} conversations with {self._work.model.label}"
+        text += f"; the model named no goal for {self.without:,}." if self.without else "."
+        return text + self._work.spent()
+
+    def _key_of(self, entry: GoalEntry) -> int:
+        return entry.conversation_id
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[GoalEntry]) -> None:
+        goals.add(conn, self.config_hash, run_id, entries)
+
+    def _tally(self, entries: Sequence[GoalEntry]) -> None:
+        self.without += sum(1 for entry in entries if entry.reason)
+        self.written += sum(1 for entry in entries if not entry.reason)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[GoalEntry]:
+        with self._project.reading() as conn:
+            found = conversations.conversations_for(conn, block)
+        answers = self._work.each(
+            [summary_item(messages) for _, messages in found],
+            partial(self._ask, report=report),
+            lambda reason: ("", "", reason),
+        )
+        return [
+            GoalEntry(conversation_id, reply if reason else text, reason)
+            for (conversation_id, _), (text, reply, reason) in zip(found, answers, strict=True)
+        ]
+
+    def _ask(self, items: Sequence[Item], report: OnProgress) -> list[tuple[str, str, str | None]]:
+        """(goal, reply as written, reason why it is no goal) for each log."""
+        replies = self._work.replies(items, self._prompt, report)
+        answers = []
+        for reply in replies:
+            cut = reply.stopped == "length"
+            text, reason = read_summary(self._prompt, reply.text, cut=cut)
+            answers.append((text, reply.text, reason))
+        return answers
+
+
+def summary_item(messages: Sequence[Message]) -> Item:
+    """(pieces of the log, number of leading pieces that are kept when the middle is cut out). The first step of the
+    user is kept if it is the first piece or follows the system message, because people state their goal at the
+    beginning."""
+    pieces = render_log(messages)
+    opening = next((at for at, piece in enumerate(pieces[:2]) if piece.role == "user"), None)
+    system = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return tuple(piece.text for piece in pieces), system if opening is None else opening + 1

@@ -1,0 +1,1 @@
+"""What the project file keeps of goals: texts, vectors, clusterings, groups, answers and decisions."""

@@ -1,0 +1,82 @@
+"""Further data for the conversation list: tags, dates, and the messages in which words occur."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+
+from engine.filters import TEXT, Filter, Term
+from engine.store import cjk_index
+from engine.store.search.query import MAIN_INDEX, full_text_queries, searchable
+from engine.store.sql import chunks, message_ids, placeholders
+from engine.store.verdicts import CURRENT_TAGS
+
+FEW_MESSAGES = 1_000
+
+
+def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Tags in force in alphabetical order, each with its number of conversations."""
+    return conn.execute(
+        f"SELECT tag, count(*) FROM ({CURRENT_TAGS}) GROUP BY tag ORDER BY tag"
+    ).fetchall()
+
+
+def tags_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Tags in force of these conversations, in alphabetical order; conversations without any are left out."""
+    found: dict[int, tuple[str, ...]] = {}
+    for keys in chunks(wanted):
+        for key, tag in conn.execute(
+            f"SELECT conversation_id, tag FROM ({CURRENT_TAGS})"
+            f" WHERE conversation_id IN ({placeholders(keys)}) ORDER BY tag",
+            keys,
+        ):
+            found[key] = (*found.get(key, ()), tag)
+    return found
+
+
+def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
+    """When the first and the last conversation took place; None where no date is known."""
+    first, last = conn.execute(
+        "SELECT (SELECT min(created_at) FROM conversation), (SELECT max(created_at) FROM conversation)"
+    ).fetchone()
+    return None if first is None else (first, last)
+
+
+def hits(
+    conn: sqlite3.Connection, conversation_id: int, wanted: Filter, few: int = FEW_MESSAGES
+) -> list[int]:
+    """Indices of the messages in which a word or phrase of the filter occurs, in order.
+
+    The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
+    (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
+    """
+    terms = [term for term in searchable(wanted).of(TEXT) if not term.negated]
+    first, last = message_ids(conversation_id)
+    texts = conn.execute(
+        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+        (first, last, few + 1),
+    ).fetchall()
+    if len(texts) > few:
+        return _found(conn, terms, first, last)
+    with closing(sqlite3.connect(":memory:")) as own:
+        own.execute(f"CREATE VIRTUAL TABLE {MAIN_INDEX} USING fts5 (content, tool_calls)")
+        own.executemany(
+            f"INSERT INTO {MAIN_INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
+        )
+        cjk_index.create(own)
+        cjk_index.add(own, texts)
+        return _found(own, terms, first, last)
+
+
+def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
+    found: set[int] = set()
+    for index, words in (one for term in terms for one in full_text_queries(term)):
+        found.update(
+            row[0] - first
+            for row in conn.execute(
+                f"SELECT rowid FROM {index} WHERE {index} MATCH ? AND rowid BETWEEN ? AND ?",
+                (words, first, last),
+            )
+        )
+    return sorted(found)
