@@ -185,11 +185,12 @@ def _layers(file: GgufFile) -> int:
 
 
 def _sizes(file: GgufFile) -> dict[str, int]:
-    """Bytes of each tensor; of one in a format that is not known here, as if it had a byte for each number."""
+    """Bytes of each tensor; of one in a format that is not known here, as if it had a byte for each number,
+    at most the whole file: a damaged header may claim any shape."""
     sizes = {}
     for name, info in file.tensors.items():
         known = bytes_of(info.shape, info.kind)
-        sizes[name] = math.prod(info.shape) if known is None else known
+        sizes[name] = min(math.prod(info.shape), file.size) if known is None else known
     return sizes
 
 

@@ -12,7 +12,7 @@ import pytest
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, quantize
 from engine.worker.client import ModelProcess
-from tests.engine.model.weights import SMALL
+from tests.engine.model.weights import SMALL, write_shallow
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +25,19 @@ def expanded(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def loaded(expanded: Path) -> Iterator[LlamaModel]:
-    """The F32 model in this process, with a small context."""
-    model = LlamaModel(expanded, SMALL, lambda: False)
+def exact_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Nine layers of the same weights in F32: enough for claims that hold at any depth, such as that a batch gives what
+    its parts give alone. What it writes makes no sense."""
+    path = tmp_path_factory.mktemp("weights") / "exact.gguf"
+    write_shallow(shipped, path, exact=True)
+    yield path
+    path.unlink()
+
+
+@pytest.fixture(scope="session")
+def loaded(exact_weights: Path) -> Iterator[LlamaModel]:
+    """The nine layers in F32 in this process, with a small context."""
+    model = LlamaModel(exact_weights, SMALL, lambda: False)
     yield model
     model.close()
 

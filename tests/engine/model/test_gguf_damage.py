@@ -101,6 +101,13 @@ class TestAnyDamage:
         spot.write_bytes(whole.read_bytes()[: int(share * size)])
         assert looked_at(spot) is None
 
+    def test_an_unknown_format_of_any_size(self, whole: Path, spot: Path) -> None:
+        """A tensor that claims an unknown format and a huge size counts no more memory than the file has."""
+        hurt = bytearray(whole.read_bytes())
+        hurt[7545 : 7545 + 8] = b"\x00\x00\x00\x00\x00\x00\x01\x0f"
+        spot.write_bytes(hurt)
+        assert looked_at(spot) is not None
+
     def test_whole(self, whole: Path, spot: Path) -> None:
         """The undamaged file is read."""
         spot.write_bytes(whole.read_bytes())

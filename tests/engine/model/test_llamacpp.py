@@ -126,7 +126,7 @@ class TestSequences:
 
 
 class TestCancel:
-    def test_while_decoding(self, expanded: Path) -> None:
+    def test_while_decoding(self, exact_weights: Path) -> None:
         """A cancel during a decode ends it, and the model is usable afterwards."""
         asked = 0
         after = 10**9
@@ -136,7 +136,7 @@ class TestCancel:
             asked += 1
             return asked > after
 
-        small = LlamaModel(expanded, LoadOptions(context=256, batch=128), cancelled)
+        small = LlamaModel(exact_weights, LoadOptions(context=256, batch=128), cancelled)
         tokens = small.tokenize(TEXT * 3)[:100]
         before = last_row(small, tokens)
         asked_per_decode = asked
@@ -148,7 +148,7 @@ class TestCancel:
         assert (last_row(small, tokens) == before).all()
         small.close()
 
-    def test_while_loading(self, expanded: Path) -> None:
+    def test_while_loading(self, exact_weights: Path) -> None:
         """A cancel while weights are read ends the loading."""
         asked = 0
 
@@ -158,7 +158,7 @@ class TestCancel:
             return asked > 3
 
         with pytest.raises(Cancelled):
-            LlamaModel(expanded, SMALL, cancelled)
+            LlamaModel(exact_weights, SMALL, cancelled)
 
 
 class TestAdapters:
@@ -219,12 +219,12 @@ class TestFiles:
         with pytest.raises(ModelFileError, match=r"cut\.gguf"):
             LlamaModel(path, SMALL, lambda: False)
 
-    def test_memory_estimate(self, model: LlamaModel, expanded: Path) -> None:
+    def test_memory_estimate(self, model: LlamaModel, exact_weights: Path) -> None:
         """The estimate is at least the weights and the cells of the largest layout, and little more."""
         per_token = 30 * 3 * 64 * 2 * 4  # layers, key-value heads, width, key and value, bytes
         cells = (model.widest(STEP) + 1) * STEP
         assert cells > model.capacity.cells
-        weights = expanded.stat().st_size
+        weights = exact_weights.stat().st_size
         assert weights * 0.95 < model.memory_bytes < weights * 1.05 + per_token * cells
 
 

@@ -27,17 +27,17 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
+def yardstick(exact_weights: Path) -> Iterator[llama_cpp.Llama]:
     """The `Llama` of llama-cpp-python on the same weights, with a cache of the same precision."""
-    llama = high_level(expanded, logits_all=False)
+    llama = high_level(exact_weights, logits_all=False)
     yield llama
     llama.close()
 
 
 @pytest.fixture(scope="module")
-def thorough(expanded: Path) -> Iterator[llama_cpp.Llama]:
+def thorough(exact_weights: Path) -> Iterator[llama_cpp.Llama]:
     """The same with the logits of every position."""
-    llama = high_level(expanded, logits_all=True)
+    llama = high_level(exact_weights, logits_all=True)
     yield llama
     llama.close()
 

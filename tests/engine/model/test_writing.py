@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from engine.model.batched_replies import generate
 from engine.model.generation import Reply, alike
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
+from tests.engine.model.weights import SMALL
 
 WARM = Sampling(temperature=0.9, top_k=50, top_p=0.95, min_p=0.01)
 PROMPTS = ("The customer said", "My favourite colour is", "Dear sir or madam,")
@@ -68,8 +70,9 @@ class TestStopping:
         (reply,) = write(model, PROMPTS[0], sampling=Sampling(), max_tokens=5)
         assert (len(reply.tokens), reply.stopped) == (5, "length")
 
-    def test_the_end_token(self, model: LlamaModel) -> None:
-        """A chat answer ends by the model's own end token, which is no part of it."""
+    def test_the_end_token(self, quick_weights: Path) -> None:
+        """A chat answer of the whole model ends by its own end token, which is no part of it."""
+        model = LlamaModel(quick_weights, SMALL, lambda: False)
         chat = model.render_chat([{"role": "user", "content": "Say only: yes"}])
         tokens = model.tokenize(chat, special=True)
         (reply,) = generate(model, alike([tokens], sampling=Sampling(), max_tokens=60))

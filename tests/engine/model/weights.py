@@ -16,6 +16,8 @@ SMALL = LoadOptions(context=1024, batch=128)
 RANK = 2
 LEFT_OUT = range(7, 28)
 """Layers of the thirty that the shallow model lacks. It writes words without sense, seldom blanks."""
+FIRST_TEN = range(10, 30)
+"""Layers that a model of the first ten lacks. Its probabilities differ, where those of the other are all near 1."""
 
 
 def probabilities(logits: Logits) -> Logits:
@@ -24,13 +26,15 @@ def probabilities(logits: Logits) -> Logits:
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float32)
 
 
-def write_shallow(source: Path, target: Path) -> None:
-    """Writes the model without the layers `LEFT_OUT`, in Q8_0."""
+def write_shallow(
+    source: Path, target: Path, left_out: range = LEFT_OUT, *, exact: bool = False
+) -> None:
+    """Writes the model without some of its layers, in Q8_0, or with `exact` in F32."""
     params = llama_cpp.llama_model_quantize_default_params()
-    params.ftype = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0
+    params.ftype = llama_cpp.LLAMA_FTYPE_ALL_F32 if exact else llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0
     params.allow_requantize = True
     params.nthread = 1
-    params.prune_layers = (ctypes.c_int32 * (len(LEFT_OUT) + 1))(*LEFT_OUT, -1)
+    params.prune_layers = (ctypes.c_int32 * (len(left_out) + 1))(*left_out, -1)
     status = llama_cpp.llama_model_quantize(
         str(source).encode(), str(target).encode(), ctypes.byref(params)
     )

@@ -24,6 +24,14 @@ from tests.engine.stages import scored
 OPTIONS = TreeOptions(alpha=0.05, max_tokens=4)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Trees of nine layers of the shipped weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        yield
+
+
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
     made = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")

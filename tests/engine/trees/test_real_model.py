@@ -37,10 +37,10 @@ Nodes = dict[tuple[int, ...], float]
 
 
 @pytest.fixture(scope="module")
-def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
+def yardstick(exact_weights: Path) -> Iterator[llama_cpp.Llama]:
     """The `Llama` of llama-cpp-python on the same weights, with a cache of the same precision."""
     llama = llama_cpp.Llama(
-        str(expanded),
+        str(exact_weights),
         n_ctx=256,
         type_k=llama_cpp.GGML_TYPE_F32,
         type_v=llama_cpp.GGML_TYPE_F32,
@@ -52,9 +52,9 @@ def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
 
 
 @pytest.fixture(scope="module")
-def exact(expanded: Path) -> Iterator[LlamaModel]:
+def exact(exact_weights: Path) -> Iterator[LlamaModel]:
     """The F32 model that grows the trees."""
-    model = LlamaModel(expanded, LoadOptions(context=256), lambda: False)
+    model = LlamaModel(exact_weights, LoadOptions(context=256), lambda: False)
     yield model
     model.close()
 

@@ -119,12 +119,12 @@ class TestFrames:
 
 
 class TestRealModel:
-    def test_as_the_high_level_interface(self, model: LlamaModel, expanded: Path) -> None:
+    def test_as_the_high_level_interface(self, model: LlamaModel, exact_weights: Path) -> None:
         """A greedy reply to one user message on F32 weights equals the chat completion of `Llama`, to the last
         token.
         """
         llama = llama_cpp.Llama(
-            str(expanded), n_ctx=256, n_batch=256, n_ubatch=256, n_threads=1, n_threads_batch=1,
+            str(exact_weights), n_ctx=256, n_batch=256, n_ubatch=256, n_threads=1, n_threads_batch=1,
             type_k=llama_cpp.GGML_TYPE_F32, type_v=llama_cpp.GGML_TYPE_F32, verbose=False,
         )  # fmt: skip
         try:

@@ -27,12 +27,12 @@ CONTINUATIONS = (" book a table in the centre\n", " block a lost card\n", " yes"
 
 @pytest.fixture(scope="module")
 def exact(
-    expanded: Path, tmp_path_factory: pytest.TempPathFactory
+    exact_weights: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[ModelProcess, llama_cpp.Llama]]:
     """The model process, and `Llama` of llama-cpp-python, on the same F32 weights."""
     process = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
-    process.load(expanded, LoadOptions(context=256))
-    llama = high_level(expanded, logits_all=True)
+    process.load(exact_weights, LoadOptions(context=256))
+    llama = high_level(exact_weights, logits_all=True)
     yield process, llama
     llama.close()
     process.close()

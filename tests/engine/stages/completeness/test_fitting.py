@@ -283,10 +283,15 @@ class TestFitting:
 
 class TestReading:
     def test_states_at_every_boundary_and_nothing_is_read_twice(
-        self, tmp_path: Path, process: ModelProcess
+        self,
+        tmp_path: Path,
+        process: ModelProcess,
+        shallow_weights: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Each boundary has one state of the model's width and each conversation without one a reason; a run of part
         and then of all reads the part once, and the states are the same up to batch noise."""
+        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
         scored.make(tmp_path / "a.wb")
         shutil.copy(tmp_path / "a.wb", tmp_path / "b.wb")
         kept = []
