@@ -89,9 +89,9 @@ class TestParts:
         positive(found, "help_s", "app_import_s", "first_paint_s")
         assert found["help_s"] <= found["help_median_s"]
 
-    def test_model(self, quick_weights: Path, tmp_path: Path) -> None:
+    def test_model(self, shallow_weights: Path, tmp_path: Path) -> None:
         """Scoring and tuning are measured on the default model, and both ways of scoring agree within its noise."""
-        tune(quick_weights, tmp_path / "data", tmp_path / "cache")
+        tune(shallow_weights, tmp_path / "data", tmp_path / "cache")
         found = quick(tmp_path, "tune", "completeness")
 
         scoring = found["completeness"]
@@ -112,10 +112,10 @@ class TestParts:
         assert found["tune"]["chosen"] == "q8_0"
         assert "CPU" in found["machine"]["llama_cpp"]
 
-    def test_http(self, quick_weights: Path, tmp_path: Path) -> None:
+    def test_http(self, shallow_weights: Path, tmp_path: Path) -> None:
         """Replies over HTTP are measured beside those of the model process, only when the part is named."""
         pytest.importorskip("sse_starlette", reason="needs llama-cpp-python[server]")
-        tune(quick_weights, tmp_path / "data", tmp_path / "cache")
+        tune(shallow_weights, tmp_path / "data", tmp_path / "cache")
         found = quick(tmp_path, "http")["http"]
         assert found["replies"] == 2
         positive(found, "tokens_per_s", "in_process_tokens_per_s", "fraction_of_in_process")

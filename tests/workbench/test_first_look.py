@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from engine import folders
 from engine.records.scores import CurvePoint, ScoreRow, State
 from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.command_line import data, workbench
+from tests.engine.services.tuned import tune
 from workbench.commands import first_look, narration
 
 
@@ -130,9 +132,9 @@ def test_of_long_logs_the_ends_are_read_first(
     assert sets == 1
 
 
-@pytest.mark.usefixtures("tuned_shallow")
-def test_cancelled_it_goes_on(tmp_path: Path) -> None:
+def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:
     """ctrl+c keeps what was read and says how to go on; the same command reads the rest only."""
+    tune(shallow_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
     project, logs, count = tmp_path / "mine.wb", tmp_path / "logs.jsonl", 56
     # Blocks enough that the signal comes before the last one however fast the machine is.
     shortest = sorted(sample_conversations(180), key=lambda one: sum(map(_length, one.messages)))

@@ -7,8 +7,9 @@ from pathlib import Path
 from engine.model.catalog import Catalog
 
 
-def tune(weights: Path, data: Path, cache: Path) -> None:
-    """Records in the folders of a machine that Q8_0 is the fastest format, and puts these weights there."""
+def tune(weights: Path, data: Path, cache: Path, tokens_per_s: float = 1.0) -> None:
+    """Records in the folders of a machine that Q8_0 is the fastest format, and puts these weights there. At the default
+    speed everything is expected to take long."""
     catalog = Catalog(data, cache)
     entry = catalog.entry(None)
     file = catalog.cache / f"{entry.path.stem}-q8_0.gguf"
@@ -22,6 +23,6 @@ def tune(weights: Path, data: Path, cache: Path) -> None:
         entry,
         {
             "candidates": candidates, "chosen": "q8_0", "file": file.name, "threads": 2,
-            "tokens_per_s": 1.0, "gain": 1.0, "noise": 0.01,
+            "tokens_per_s": tokens_per_s, "gain": 1.0, "noise": 0.01,
         },
     )  # fmt: skip

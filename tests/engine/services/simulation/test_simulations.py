@@ -74,7 +74,7 @@ class TestPrompts:
 
 class TestPlaying:
     def test_from_options_to_results(
-        self, path: Path, tuned: None, capsys: pytest.CaptureFixture[str]
+        self, path: Path, tuned_shallow: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """A request is played once with the default model; its rows, conversations and transcripts are found."""
         options = SimulationOptions(context=512, parallel=3)
@@ -113,7 +113,7 @@ class TestWords:
         assert (options.runs, options.seed, options.temperature) == (3, 0, None)
 
 
-def test_export_of_transcripts(path: Path, tuned: None) -> None:
+def test_export_of_transcripts(path: Path, tuned_shallow: None) -> None:
     """The transcript export has every call with its reply, for all plays or for those of given conversations."""
     options = SimulationOptions(context=512)
     asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
