@@ -16,7 +16,7 @@ from textual.widget import Widget
 import screens
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, Listener
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.conversations.screen import ConversationsScreen

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from engine.events import JobProgress
 from engine.jobs.runner import JobRunner
 from engine.records.runs import Estimate, RunRow
 from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
-from engine.services.scoring.runs import ScoringRuns
 from engine.services.scoring.sets import name_of
-from engine.stages.checking import CheckStage
-from engine.stages.importing import ImportStage
 from engine.store import runs, scores
 from engine.store.project import Project
+
+if TYPE_CHECKING:
+    from engine.services.scoring.runs import ScoringRuns
 
 
 class JobService:
     """Starts and cancels the jobs of one project."""
 
-    def __init__(self, project: Project, runner: JobRunner, scoring: ScoringRuns) -> None:
+    def __init__(
+        self, project: Project, runner: JobRunner, scoring: Callable[[], ScoringRuns]
+    ) -> None:
+        """`scoring` is called when a scoring run is asked about: what it needs takes long to import."""
         self._project, self._runner, self._scoring = project, runner, scoring
 
     def scoring_mode(self) -> Mode:
         """The mode of the scores in force; before any, the one that suits the project best."""
         with self._project.reading() as conn:
             config = scores.config_in_force(conn)
-        return self._scoring.mode_for(ScoringRequest()) if config is None else config.mode
+        return self._scoring().mode_for(ScoringRequest()) if config is None else config.mode
 
     def scores_in_force(self) -> str | None:
         """Quick. Mode, model and adapter of the scores that are shown; None before any."""
@@ -37,11 +41,11 @@ class JobService:
 
     def estimate_scoring(self, mode: Mode) -> Estimate:
         """Cost of scoring what the mode has not scored yet. May count tokens, so it takes its time."""
-        return self._scoring.estimate(self._scoring.run(ScoringRequest(mode=mode)))
+        return self._scoring().estimate(self._scoring().run(ScoringRequest(mode=mode)))
 
     def start_scoring(self, mode: Mode) -> int:
         """Starts scoring and then remaining tasks in the background; returns the job id."""
-        return self._runner.start(self._scoring.run(ScoringRequest(mode=mode)).stages)
+        return self._runner.start(self._scoring().run(ScoringRequest(mode=mode)).stages)
 
     def start_import(
         self,
@@ -51,6 +55,9 @@ class JobService:
         replace: bool = False,
     ) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
+        from engine.stages.checking import CheckStage
+        from engine.stages.importing import ImportStage
+
         stage = ImportStage(
             self._project, paths, format, all_branches=all_branches, replace=replace
         )

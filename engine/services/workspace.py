@@ -1,46 +1,63 @@
-"""The composition root: opens a project and puts the services that work on it together."""
+"""An open project, and the services that screens and commands are handed to read and change it.
+
+A part is made when it is first used, and what it needs is imported then: a command or a first frame that needs no model
+does not wait for one. Methods of services may be called from any thread. Those whose docstring begins with *Quick* read
+by key and are fit for the thread that draws; the others belong in a thread worker.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from engine import folders
 from engine.errors import Cancelled, WorkbenchError
 from engine.events import DataChanged, Event, Listener
-from engine.jobs.contract import Stage
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
-from engine.model.catalog import Catalog
-from engine.services.comparison.service import ComparisonService
-from engine.services.exports import ExportFiles
-from engine.services.goals.run_stages import GOAL_STAGES, GoalStages
-from engine.services.goals.service import GoalService
-from engine.services.jobs import JobService
-from engine.services.models.endpoints import Endpoints
-from engine.services.models.run_setup import RunSetup
-from engine.services.models.service import ModelService
+from engine.services.made_once import made_once
 from engine.services.network import NetworkService
-from engine.services.scoring.one_conversation import ConversationScorer
-from engine.services.scoring.runs import ScoringRuns
-from engine.services.scoring.sets import ScoreSets
-from engine.services.services import ProjectInfo, Services
-from engine.services.simulation.service import SimulationService
-from engine.services.simulation.simulations import ProjectSimulations
-from engine.services.training.service import TrainingService
-from engine.services.trees.runs import TreeRuns
-from engine.services.trees.service import TreeService
-from engine.services.triage.calibration import CalibrationService
-from engine.services.triage.example_probes import ExampleProbeService
-from engine.services.validation.service import ValidationService
 from engine.store.conversations import ConversationStore
+from engine.store.goals import groups as goal_groups
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
-from engine.views.decision_log import DecisionLog, complete_goal_index
-from engine.views.merge_queue_cache import MergeQueueCache
-from engine.worker.routing import RoutedProcess
+
+if TYPE_CHECKING:
+    from engine.jobs.contract import Stage
+    from engine.model.catalog import Catalog
+    from engine.services.comparison.service import ComparisonService
+    from engine.services.exports import ExportFiles
+    from engine.services.goals.run_stages import GoalStages
+    from engine.services.goals.service import GoalService
+    from engine.services.jobs import JobService
+    from engine.services.models.endpoints import Endpoints
+    from engine.services.models.in_use import ModelsInUse
+    from engine.services.models.run_setup import RunSetup
+    from engine.services.models.service import ModelService
+    from engine.services.prompts import ProjectPrompts
+    from engine.services.scoring.one_conversation import ConversationScorer
+    from engine.services.scoring.runs import ScoringRuns
+    from engine.services.scoring.sets import ScoreSets
+    from engine.services.simulation.service import SimulationService
+    from engine.services.simulation.simulations import ProjectSimulations
+    from engine.services.training.service import TrainingService
+    from engine.services.trees.runs import TreeRuns
+    from engine.services.trees.service import TreeService
+    from engine.services.triage.calibration import CalibrationService
+    from engine.services.triage.example_probes import ExampleProbeService
+    from engine.services.validation.service import ValidationService
+    from engine.views.merge_queue_cache import MergeQueueCache
+    from engine.worker.routing import RoutedProcess
+
+__all__ = ["ConversationStore", "ProjectInfo", "SavedStore", "Services", "TriageStore", "Workspace"]
+
+GOAL_STAGES = (
+    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
+)  # fmt: skip
 
 TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
@@ -65,34 +82,20 @@ class Workspace:
         """Opens a project; see `Project.open`.
 
         Raises:
-            ModelFileError: The model catalogue cannot be read.
             ProjectError: The file cannot be opened.
         """
-        # The catalogue first: when it cannot be read, no project is left open and locked.
-        self.catalog = Catalog(folders.data_dir(), folders.cache_dir())
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
-        complete_goal_index(self.project)
-        self.network = NetworkService(self.project)
-        self.endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
-        self.process = RoutedProcess(folders.log_dir() / "model.log", self.endpoints.connect)
-        self._setup = RunSetup(self.project, self.process, self.catalog, self.endpoints)
-        self.prompts, self.models_in_use = self._setup.prompts, self._setup.models
-        self.scoring_runs = ScoringRuns(self._setup)
-        self.conversation_scorer = ConversationScorer(self._setup, self.scoring_runs)
-        self.tree_runs = TreeRuns(self._setup)
-        self.merge_queue_cache = MergeQueueCache(
-            self.project, DecisionLog(self.project), folders.cache_dir() / "neighbours"
-        )
-        self.training = TrainingService(self.project, self.catalog)
+        self.network = NetworkService(self.project)  # at once: an offline project stays offline
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
-        self.example_probes = ExampleProbeService(self.project, self._tell("example probes"))
         self.runner = JobRunner(
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
-        self.models = ModelService(
-            self._setup, self.runner, folders.config_dir(), self._tell("model")
-        )
+        try:
+            self._complete_goal_index()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Workspace:
         return self
@@ -107,14 +110,122 @@ class Workspace:
 
     def close(self) -> None:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
-        self.models.close()
-        self.example_probes.close()
+        made = self.__dict__
+        if "models" in made:
+            self.models.close()
+        if "example_probes" in made:
+            self.example_probes.close()
         self.runner.stop()  # before the process ends, so that the runs count as interrupted
-        self.process.close()
+        if "process" in made:
+            self.process.close()
         self.runner.close()
-        self.endpoints.close()
+        if "endpoints" in made:
+            self.endpoints.close()
         self.network.close()
         self.project.close()
+
+    def _complete_goal_index(self) -> None:
+        """Stores the groups of clusterings that an earlier version made."""
+        with self.project.reading() as conn:
+            missing = goal_groups.missing(conn)
+        if missing:
+            from engine.views.decision_log import complete_goal_index
+
+            complete_goal_index(self.project)
+
+    # Parts
+
+    @made_once
+    def catalog(self) -> Catalog:
+        """The models of this machine.
+
+        Raises:
+            ModelFileError: The catalogue cannot be read.
+        """
+        from engine.model.catalog import Catalog
+
+        return Catalog(folders.data_dir(), folders.cache_dir())
+
+    @made_once
+    def endpoints(self) -> Endpoints:
+        """The endpoints that were added."""
+        from engine.services.models.endpoints import Endpoints
+
+        return Endpoints(folders.data_dir(), folders.cache_dir())
+
+    @made_once
+    def process(self) -> RoutedProcess:
+        """Runs the models of this machine, and passes requests on to endpoints."""
+        from engine.worker.routing import RoutedProcess
+
+        return RoutedProcess(folders.log_dir() / "model.log", self.endpoints.connect)
+
+    @made_once
+    def _setup(self) -> RunSetup:
+        from engine.services.models.run_setup import RunSetup
+
+        return RunSetup(self.project, self.process, self.catalog, self.endpoints)
+
+    @property
+    def prompts(self) -> ProjectPrompts:
+        """The prompts as the project has them."""
+        return self._setup.prompts
+
+    @property
+    def models_in_use(self) -> ModelsInUse:
+        """The model of a request."""
+        return self._setup.models
+
+    @made_once
+    def scoring_runs(self) -> ScoringRuns:
+        """The stages of scoring runs."""
+        from engine.services.scoring.runs import ScoringRuns
+
+        return ScoringRuns(self._setup)
+
+    @made_once
+    def conversation_scorer(self) -> ConversationScorer:
+        """Scores one conversation that is in no project."""
+        from engine.services.scoring.one_conversation import ConversationScorer
+
+        return ConversationScorer(self._setup, self.scoring_runs)
+
+    @made_once
+    def tree_runs(self) -> TreeRuns:
+        """The stages of tree runs."""
+        from engine.services.trees.runs import TreeRuns
+
+        return TreeRuns(self._setup)
+
+    @made_once
+    def merge_queue_cache(self) -> MergeQueueCache:
+        """The views of the clusterings, read once until something of them changes."""
+        from engine.views.decision_log import DecisionLog
+        from engine.views.merge_queue_cache import MergeQueueCache
+
+        folder = folders.cache_dir() / "neighbours"
+        return MergeQueueCache(self.project, DecisionLog(self.project), folder)
+
+    @made_once
+    def training(self) -> TrainingService:
+        """Training runs, which belong to the machine."""
+        from engine.services.training.service import TrainingService
+
+        return TrainingService(self.project, self.catalog)
+
+    @made_once
+    def example_probes(self) -> ExampleProbeService:
+        """Probes fitted to what a person said."""
+        from engine.services.triage.example_probes import ExampleProbeService
+
+        return ExampleProbeService(self.project, self.tell("example probes"))
+
+    @made_once
+    def models(self) -> ModelService:
+        """The models of this machine as a person manages them."""
+        from engine.services.models.service import ModelService
+
+        return ModelService(self._setup, self.runner, folders.config_dir(), self.tell("model"))
 
     # Events
 
@@ -135,11 +246,11 @@ class Workspace:
         for listener in listeners:
             listener(event)
 
-    def _tell(self, table: str) -> Callable[[], None]:
+    def tell(self, table: str) -> Callable[[], None]:
         """Returns a function that notifies the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
-    def _judged(self) -> None:
+    def judged(self) -> None:
         """A person gave a verdict, a note or a tag, or took one back."""
         self._emit(DataChanged(frozenset({"verdict"})))
         self.example_probes.noticed()
@@ -170,10 +281,14 @@ class Workspace:
 
     def goal_stages(self) -> GoalStages:
         """The stages of goal runs, made for this project."""
+        from engine.services.goals.run_stages import GoalStages
+
         return GoalStages(self._setup, self.merge_queue_cache)
 
     def simulations(self) -> ProjectSimulations:
         """The simulations of this project."""
+        from engine.services.simulation.simulations import ProjectSimulations
+
         return ProjectSimulations(self._setup)
 
     # Screens
@@ -181,26 +296,117 @@ class Workspace:
     def services(self) -> Services:
         """The services that screens and commands use."""
         info = ProjectInfo(Path(self.project.path).name, self.project.path, self.project.read_only)
-        return Services(
-            project=info,
-            conversations=ConversationStore(self.project),
-            triage=TriageStore(self.project, self._judged),
-            jobs=JobService(self.project, self.runner, self.scoring_runs),
-            score_sets=ScoreSets(self.project, self._tell("score")),
-            saved=SavedStore(self.project),
-            exports=ExportFiles(self.project),
-            calibration=CalibrationService(self.project, self._tell("rule")),
-            comparison=ComparisonService(self.project, self.merge_queue_cache),
-            example_probes=self.example_probes,
-            trees=TreeService(
-                self.project, self.process, self.tree_runs, self.runner, self._tell("tree")
-            ),
-            goals=GoalService(
-                self.project, self.goal_stages(), self.runner, self._tell("goal_decision")
-            ),
-            training=self.training,
-            network=self.network,
-            models=self.models,
-            validation=ValidationService(self.project, self.catalog),
-            simulations=SimulationService(self.project, self.simulations(), self.runner),
+        return Services(self, info)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectInfo:
+    """Name, path, and why the project cannot be written; `read_only` is None when it can."""
+
+    name: str
+    path: str
+    read_only: str | None
+
+
+class Services:
+    """Everything a screen may use of an open project."""
+
+    def __init__(self, workspace: Workspace, project: ProjectInfo) -> None:
+        self._workspace, self.project = workspace, project
+
+    @made_once
+    def conversations(self) -> ConversationStore:
+        return ConversationStore(self._workspace.project)
+
+    @made_once
+    def triage(self) -> TriageStore:
+        return TriageStore(self._workspace.project, self._workspace.judged)
+
+    @made_once
+    def saved(self) -> SavedStore:
+        return SavedStore(self._workspace.project)
+
+    @made_once
+    def jobs(self) -> JobService:
+        from engine.services.jobs import JobService
+
+        workspace = self._workspace
+        return JobService(workspace.project, workspace.runner, lambda: workspace.scoring_runs)
+
+    @made_once
+    def score_sets(self) -> ScoreSets:
+        from engine.services.scoring.sets import ScoreSets
+
+        return ScoreSets(self._workspace.project, self._workspace.tell("score"))
+
+    @made_once
+    def exports(self) -> ExportFiles:
+        from engine.services.exports import ExportFiles
+
+        return ExportFiles(self._workspace.project)
+
+    @made_once
+    def calibration(self) -> CalibrationService:
+        from engine.services.triage.calibration import CalibrationService
+
+        return CalibrationService(self._workspace.project, self._workspace.tell("rule"))
+
+    @made_once
+    def comparison(self) -> ComparisonService:
+        from engine.services.comparison.service import ComparisonService
+
+        return ComparisonService(self._workspace.project, self._workspace.merge_queue_cache)
+
+    @made_once
+    def example_probes(self) -> ExampleProbeService:
+        return self._workspace.example_probes
+
+    @made_once
+    def trees(self) -> TreeService:
+        from engine.services.trees.service import TreeService
+
+        workspace = self._workspace
+        return TreeService(
+            workspace.project,
+            workspace.process,
+            workspace.tree_runs,
+            workspace.runner,
+            workspace.tell("tree"),
         )
+
+    @made_once
+    def goals(self) -> GoalService:
+        from engine.services.goals.service import GoalService
+
+        workspace = self._workspace
+        return GoalService(
+            workspace.project,
+            workspace.goal_stages(),
+            workspace.runner,
+            workspace.tell("goal_decision"),
+        )
+
+    @made_once
+    def training(self) -> TrainingService:
+        return self._workspace.training
+
+    @made_once
+    def network(self) -> NetworkService:
+        return self._workspace.network
+
+    @made_once
+    def models(self) -> ModelService:
+        return self._workspace.models
+
+    @made_once
+    def validation(self) -> ValidationService:
+        from engine.services.validation.service import ValidationService
+
+        return ValidationService(self._workspace.project, self._workspace.catalog)
+
+    @made_once
+    def simulations(self) -> SimulationService:
+        from engine.services.simulation.service import SimulationService
+
+        workspace = self._workspace
+        return SimulationService(workspace.project, workspace.simulations(), workspace.runner)

@@ -27,7 +27,7 @@ from engine.services.comparison.formatting import (
     side_text,
     value_text,
 )
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from engine.filters import Filter, ListQuery
-from engine.services.services import Services
+from engine.services.workspace import Services
 from screens.conversations.screen import ConversationsScreen
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine

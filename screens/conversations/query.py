@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from engine.filters import TEXT, Filter, ListQuery, SortKey
 from engine.records.conversations import ConversationRow, Counts
 from engine.records.scores import State
-from engine.services.services import Services
+from engine.services.workspace import Services
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,

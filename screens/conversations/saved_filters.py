@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.filters import Filter, FilterError, parse_filter
-from engine.services.services import SavedStore
+from engine.services.workspace import SavedStore
 from engine.text import display_safe, one_line
 from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen

@@ -18,7 +18,7 @@ from engine.errors import WorkbenchError
 from engine.filters import Filter, ListQuery
 from engine.records.conversations import ConversationRow
 from engine.services.exports import ExportKind
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
 from screens.conversations.formatting import empty_content, summary_content

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from engine import number_format
 from engine.filters import Filter, Term
 from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen

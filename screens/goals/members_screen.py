@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup, MemberOrder, MemberRow
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import display_safe
 from screens.goals.columns import member_columns
 from screens.goals.similar_dialog import SimilarDialog

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup
-from engine.services.services import Services
+from engine.services.workspace import Services
 from screens.goals.columns import rate_of
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed

@@ -19,7 +19,7 @@ from engine.filters import Filter, ListQuery, Term
 from engine.records.goals import ClusteringRow, GoalDecision, GoalGroup, MapPoint, Proposal
 from engine.services.exports import ExportKind
 from engine.services.run_requests import ClusteringRequest
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered
 from screens.goals.detail_pane import DetailPane, read_detail

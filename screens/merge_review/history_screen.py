@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy

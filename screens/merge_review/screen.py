@@ -23,7 +23,7 @@ from engine.records.goals import (
     Proposal,
     ReviewProgress,
 )
-from engine.services.services import Services
+from engine.services.workspace import Services
 from screens.merge_review import formatting
 from screens.merge_review.bulk_dialogs import (
     BulkDialog,

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine.errors import WorkbenchError
 from engine.records.models import Work
 from engine.services.models.records import Fact, ModelRow, PullRow
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.models import formatting as words
 from screens.models.columns import Item, Listed, model_columns

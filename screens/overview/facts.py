@@ -16,8 +16,8 @@ from engine.records.scores import DecisionRule, Histogram, ScoreSet
 from engine.records.triage import Verdict
 from engine.services.import_accounts import badly_read
 from engine.services.scoring.sets import in_force, name_of, reliability
-from engine.services.services import Services
 from engine.services.training.process import missing_libraries
+from engine.services.workspace import Services
 from engine.shared_text import NOTHING_SHARED, SharedText
 from engine.text import one_line
 from screens.overview.histogram import BINS

@@ -25,7 +25,7 @@ from engine.records.runs import Estimate
 from engine.records.scores import Mode, ScoreSet
 from engine.services.exports import ExportKind
 from engine.services.scoring.sets import in_force, reliability
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.overview.facts import (
     GoalsOverview,

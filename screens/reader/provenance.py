@@ -17,7 +17,7 @@ from engine.conversation import with_calls
 from engine.records.runs import RunRow
 from engine.records.scores import Mode
 from engine.services.jobs import JobService
-from engine.services.services import ConversationStore
+from engine.services.workspace import ConversationStore
 from engine.text import display_safe, one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import Dialog, hint_line

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine import number_format
 from engine.records.conversations import ConversationRow
 from engine.records.scores import CurvePoint
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind

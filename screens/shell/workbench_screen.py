@@ -20,7 +20,7 @@ from engine.filters import Filter
 from engine.records.runs import RunRow
 from engine.records.scores import Mode
 from engine.services.network import NetworkService
-from engine.services.services import ProjectInfo, Services
+from engine.services.workspace import ProjectInfo, Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.dialogs.importing import ImportDialog

@@ -15,7 +15,6 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from engine.services.services import Services
 from engine.services.simulation.person_session import PersonSession
 from engine.services.simulation.records import (
     AskedField,
@@ -24,6 +23,7 @@ from engine.services.simulation.records import (
     SimulationOffers,
     chosen_models,
 )
+from engine.services.workspace import Services
 from engine.text import display_safe, one_line
 from screens.shell.dialogs.basic import ChoiceDialog, Dialog, hint_line
 from screens.shell.dialogs.run_form import KEYS, field_line

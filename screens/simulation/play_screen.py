@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.simulation import TranscriptLine
-from engine.services.services import Services
 from engine.services.simulation.records import PlayItem
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen

@@ -16,7 +16,6 @@ from engine.errors import WorkbenchError
 from engine.events import Event, JobEnded, JobStarted
 from engine.records.report import ReportRow, ReportTable
 from engine.services.report_rendering import tab_separated
-from engine.services.services import Services
 from engine.services.simulation.drafts import DraftsFile
 from engine.services.simulation.person_session import PersonSession
 from engine.services.simulation.records import (
@@ -26,6 +25,7 @@ from engine.services.simulation.records import (
     SimulationOffers,
 )
 from engine.services.simulation.request import SimulationRequest
+from engine.services.workspace import Services
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import TextDialog, ask_order
 from screens.shell.save_dialogs import ask_file

@@ -13,9 +13,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.services.services import Services
 from engine.services.simulation.drafts import DraftsFile
 from engine.services.simulation.records import DraftShard, ShardDraft, State
+from engine.services.workspace import Services
 from engine.text import display_safe, one_line
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen

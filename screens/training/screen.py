@@ -13,9 +13,9 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.records.scores import Mode
-from engine.services.services import Services
 from engine.services.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.services.training.request import TrainingRequest
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog

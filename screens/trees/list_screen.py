@@ -18,8 +18,8 @@ from engine.errors import WorkbenchError
 from engine.filters import ListQuery
 from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
-from engine.services.services import Services
 from engine.services.trees.records import ConfigRow, TreeItem
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter

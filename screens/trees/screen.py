@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.records.trees import TreeRow
-from engine.services.services import Services
 from engine.services.trees.records import ConfigRow, OpenTree, PropertyBounds
+from engine.services.workspace import Services
 from engine.text import one_line
 from engine.trees.compare import TreeComparison
 from screens.shell.clipboard import copy

@@ -15,7 +15,7 @@ from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import CalibrationReport
 from engine.records.scores import DecisionRule
 from engine.records.triage import Verdict
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.figures import Figure, choose_figure

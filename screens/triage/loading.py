@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.filters import Filter, ListQuery
 from engine.records.triage import QueueOrder, TriagePage
-from engine.services.services import Services
+from engine.services.workspace import Services
 from screens.triage.formatting import TriageStatus
 
 

@@ -17,7 +17,7 @@ from engine.events import DataChanged, Event
 from engine.filters import Filter, FilterError, parse_filter
 from engine.records.calibration import Agreement
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
-from engine.services.services import Services
+from engine.services.workspace import Services
 from screens.shell.dialogs.basic import ask_which_first
 from screens.shell.filter_editing import edit_filter
 from screens.shell.routes import NamedConversations

@@ -17,8 +17,8 @@ from engine.errors import Cancelled, WorkbenchError
 from engine.filters import ListQuery
 from engine.records.report import Plot, ReportRow, ReportTable
 from engine.services.report_rendering import tab_separated
-from engine.services.services import Services
 from engine.services.validation.records import ValidationProgress, ValidationReport
+from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.figures import Figure, choose_figure

@@ -10,7 +10,7 @@ from engine.errors import WorkbenchError
 from engine.records.conversations import ConversationRow, LeakRow, MessageRow
 from engine.records.scores import DecisionRule, RemainingRow, ScoreRow
 from engine.records.triage import VerdictRow
-from engine.services.services import Services
+from engine.services.workspace import Services
 
 
 @dataclass(frozen=True, slots=True)

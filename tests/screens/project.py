@@ -25,13 +25,13 @@ from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
 from engine.services.scoring.sets import ScoreSets
-from engine.services.services import ProjectInfo, Services
 from engine.services.training.base import Machine
 from engine.services.training.run_files import runs_folder
 from engine.services.training.service import TrainingService
 from engine.services.triage.calibration import CalibrationService
 from engine.services.triage.example_probes import ExampleProbeService
 from engine.services.validation.service import ValidationService
+from engine.services.workspace import ProjectInfo, Services, Workspace
 from engine.store import scores
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -157,27 +157,26 @@ class ScreenProject:
 
     def services(self) -> Services:
         """What the app is given."""
-        return Services(
-            project=ProjectInfo(self.name, self.name, self.read_only),
-            conversations=self.conversations,
-            triage=self.triage,
-            jobs=self.jobs,
-            score_sets=self.score_sets,
-            saved=self.saved,
-            exports=ExportFiles(self.file),
-            calibration=self.calibration,
-            comparison=ComparisonService(
-                self.file, MergeQueueCache(self.file, DecisionLog(self.file))
-            ),
-            example_probes=self.example_probes,
-            trees=self.trees,
-            goals=self.goals,
-            training=self.training,
-            network=self.network,
-            models=self.models,
-            validation=self.validation,
-            simulations=self.simulations,
+        made = Services(cast(Workspace, None), ProjectInfo(self.name, self.name, self.read_only))
+        made.conversations = self.conversations
+        made.triage = self.triage
+        made.jobs = self.jobs
+        made.score_sets = self.score_sets
+        made.saved = self.saved
+        made.exports = ExportFiles(self.file)
+        made.calibration = self.calibration
+        made.comparison = ComparisonService(
+            self.file, MergeQueueCache(self.file, DecisionLog(self.file))
         )
+        made.example_probes = self.example_probes
+        made.trees = self.trees
+        made.goals = self.goals
+        made.training = self.training
+        made.network = self.network
+        made.models = self.models
+        made.validation = self.validation
+        made.simulations = self.simulations
+        return made
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Adds a listener and returns what takes it off again."""

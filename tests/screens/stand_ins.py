@@ -31,7 +31,7 @@ class RecordedJobs(JobService):
 
     def __init__(self, file: Project) -> None:
         self.runner = JobRunner(file, lambda event: None, tables_by_stage={})
-        super().__init__(file, self.runner, cast(ScoringRuns, None))
+        super().__init__(file, self.runner, lambda: cast(ScoringRuns, None))
         self.running: list[JobProgress] = []
         self.left: list[RunRow] = []
         self.started: list[object] = []

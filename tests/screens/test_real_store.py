@@ -9,7 +9,7 @@ import pytest
 from engine.conversation import Conversation, Message
 from engine.records.imports import Parsed
 from engine.records.triage import Verdict
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.store import imports
 from engine.store.project import Project
 from engine.store.triage import TriageStore

@@ -16,8 +16,7 @@ from engine.errors import UsageError
 from engine.filters import ANY, COUNTED, DOTTED, Filter, ListQuery, SortKey, Term
 from engine.number_format import probability
 from engine.records.conversations import ConversationRow
-from engine.services.services import Services
-from engine.services.workspace import Workspace
+from engine.services.workspace import Services, Workspace
 from engine.store.conversations import ConversationStore
 from engine.text import as_json, one_line
 from workbench.commands.narration import narrate

@@ -30,10 +30,6 @@ from engine.store import settings
 from engine.views.goal_inputs import TextSource, source_of, stored_clustering
 from engine.views.merge_queue_cache import MergeQueueCache
 
-GOAL_STAGES = (
-    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
-)  # fmt: skip
-
 ABOUT_KEY = "goal_context"
 """Key of the project setting with a paragraph on the application, which comes before every summarising prompt."""
 

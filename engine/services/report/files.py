@@ -13,7 +13,7 @@ from engine.services.line_files import written_beside
 from engine.services.report.gathering import report
 from engine.services.report.html import to_html
 from engine.services.report.markdown import to_markdown
-from engine.services.services import Services
+from engine.services.workspace import Services
 from engine.text import display_safe
 
 FORMS = {".html": to_html, ".htm": to_html, ".md": to_markdown}

@@ -30,8 +30,8 @@ from engine.services.report.document import (
 )
 from engine.services.report_rendering import format_cell
 from engine.services.scoring.sets import in_force, name_of, reliability
-from engine.services.services import Services
 from engine.services.validation.records import ValidationProgress
+from engine.services.workspace import Services
 from engine.text import one_line
 
 MOST_GOALS = 30

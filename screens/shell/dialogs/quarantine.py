@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from engine.records.conversations import QuarantineRow
-from engine.services.services import ConversationStore
+from engine.services.workspace import ConversationStore
 from screens.shell.dialogs.reading import ReadingDialog
 from screens.widgets.background import background
 from screens.widgets.text.pane import TextPane

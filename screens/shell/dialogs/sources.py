@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from engine.services.import_accounts import stored_accounts, stored_files
-from engine.services.services import ConversationStore
+from engine.services.workspace import ConversationStore
 from engine.text import one_line
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.mapping import MappingDialog

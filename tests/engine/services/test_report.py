@@ -15,8 +15,7 @@ from engine.services.report.document import Document, Paragraph, Points, Quote, 
 from engine.services.report.files import write_report
 from engine.services.report.html import to_html
 from engine.services.report.markdown import to_markdown
-from engine.services.services import Services
-from engine.services.workspace import Workspace
+from engine.services.workspace import Services, Workspace
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import cluster, fill_topics
 from tests.engine.store.support import fill, talk

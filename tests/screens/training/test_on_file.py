@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,9 @@ def app_on(project: Project) -> WorkbenchApp:
     """The app on the project's own runs, seen as another session sees them."""
     catalog = Catalog(folders.data_dir(), folders.cache_dir())
     training = TrainingService(project, catalog, fake_trainers())
-    return WorkbenchApp(replace(services(project), training=training), lambda _: lambda: None)
+    found = services(project)
+    found.training = training
+    return WorkbenchApp(found, lambda _: lambda: None)
 
 
 async def begin(pilot: Pilot[None], name: str) -> None:

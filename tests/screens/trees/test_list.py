@@ -15,8 +15,8 @@ from engine import number_format
 from engine.records.runs import Estimate
 from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
-from engine.services.services import Services
 from engine.services.trees.records import TreeItem
+from engine.services.workspace import Services
 from engine.stages.trees import tree_row
 from engine.store import trees as stored
 from engine.store.project import Project

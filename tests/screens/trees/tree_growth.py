@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -18,9 +17,9 @@ from engine.records.scores import Mode
 from engine.services.jobs import JobService
 from engine.services.run_requests import TreeRequest
 from engine.services.scoring.runs import ScoringRuns
-from engine.services.services import ProjectInfo, Services
 from engine.services.trees.runs import TreeRuns
 from engine.services.trees.service import TreeService
+from engine.services.workspace import ProjectInfo, Services
 from engine.stages.model_work import RunModel
 from engine.stages.trees import TreeStage
 from engine.store.project import Project
@@ -151,12 +150,11 @@ class Growing:
 
     def services(self) -> Services:
         """The real stores, with jobs and trees that work."""
-        return replace(
-            stored_services(self.project),
-            project=ProjectInfo("trees.wb", self.project.path, self.project.read_only),
-            jobs=NoScoring(self.project, self.runner, cast(ScoringRuns, None)),
-            trees=self.trees,
-        )
+        made = stored_services(self.project)
+        made.project = ProjectInfo("trees.wb", self.project.path, self.project.read_only)
+        made.jobs = NoScoring(self.project, self.runner, lambda: cast(ScoringRuns, None))
+        made.trees = self.trees
+        return made
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """As `Workspace.subscribe`."""
