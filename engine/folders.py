@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import metadata
 from pathlib import Path
 
 APP = "conversation-workbench"
@@ -53,6 +52,8 @@ def log_to_file() -> Path:
 
 def version() -> str:
     """Version of the program."""
+    from importlib import metadata
+
     return metadata.version(APP)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,15 +17,6 @@ from engine.errors import WorkbenchError
 from engine.events import JobEnded, Listener
 from engine.services.workspace import Services
 from engine.text import one_line
-from screens.conversations.behind_screen import ConversationsBehindScreen
-from screens.conversations.screen import ConversationsScreen
-from screens.goals.members_screen import GoalMembersScreen
-from screens.goals.screen import GoalsScreen
-from screens.goals.similar_dialog import SimilarDialog
-from screens.merge_review.screen import MergeDeskScreen
-from screens.models.screen import ModelsScreen
-from screens.overview.screen import OverviewScreen
-from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
 from screens.shell.fault_reporting import FaultReportingApp
@@ -35,15 +25,10 @@ from screens.shell.recent_projects import Shell
 from screens.shell.routes import Routes
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
 from screens.shell.workbench_screen import MODES, TitleLine
-from screens.simulation.screen import SimulationScreen
-from screens.training.screen import TrainingScreen
-from screens.trees.list_screen import TreeSetScreen
-from screens.trees.screen import TreeScreen
-from screens.triage.calibration_screen import CalibrationScreen
-from screens.triage.screen import TriageScreen
 from screens.widgets.background import all_written, in_thread
 from screens.widgets.engine_feed import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed
+from workbench.screen_opener import ScreenOpener
 
 Subscribe = Callable[[Listener], Callable[[], None]]
 """Adds a listener to the engine's events and returns the function that removes it."""
@@ -116,23 +101,17 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         self._subscribe = subscribe
         self._unsubscribe: Callable[[], None] | None = None
         self._feed = EngineFeed(self)
+        opener = ScreenOpener(services, self._feed, clock)
         self.routes = Routes(
-            reader=partial(ReaderScreen, services, self._feed),
-            tree=partial(TreeScreen, services, self._feed),
-            calibration=partial(CalibrationScreen, services, self._feed),
-            conversations=partial(ConversationsBehindScreen, services, self._feed),
-            members=partial(GoalMembersScreen, services, self._feed),
-            similar=partial(SimilarDialog, services.goals),
+            reader=opener.reader,
+            tree=opener.tree,
+            calibration=opener.calibration,
+            conversations=opener.conversations_behind,
+            members=opener.members,
+            similar=opener.similar,
         )
-        self.add_mode("overview", lambda: OverviewScreen(services, self._feed, clock))
-        self.add_mode("conversations", lambda: ConversationsScreen(services, self._feed))
-        self.add_mode("triage", lambda: TriageScreen(services, self._feed, clock))
-        self.add_mode("trees", lambda: TreeSetScreen(services, self._feed))
-        self.add_mode("goals", lambda: GoalsScreen(services, self._feed))
-        self.add_mode("desk", lambda: MergeDeskScreen(services, self._feed))
-        self.add_mode("training", lambda: TrainingScreen(services, self._feed))
-        self.add_mode("models", lambda: ModelsScreen(services, self._feed))
-        self.add_mode("simulation", lambda: SimulationScreen(services, self._feed))
+        for name, _, _ in MODES:
+            self.add_mode(name, getattr(opener, name))
         register_themes(self)
         self.theme = THEMES[self.shell.theme].name
         self.set_keymap(self.shell.keymap)

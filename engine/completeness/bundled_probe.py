@@ -21,8 +21,6 @@ from engine.model.catalog import RunnableModel
 from engine.model.gguf_file import read_gguf
 
 FILE = Path(__file__).with_name("bundled_probe.json")
-NAME = "samples"
-"""What scores of it name in the place of an adapter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,10 +132,8 @@ def _step(found: Found, step: _Key | _Step, record: Any) -> Iterator[Found]:
 
 
 def _longer(found: Found, step: str | int) -> Trail | None:
-    """The trail to an entry of a value; within JSON in a text it ends at the text."""
-    if found.trail is None or isinstance(found.value, str):
-        return found.trail
-    return (*found.trail, step)
+    """The trail to an entry of a value; it leads through JSON in a text as through the value itself."""
+    return None if found.trail is None else (*found.trail, step)
 
 
 def _passes(test: _Filter, entry: Any, record: Any) -> bool:
@@ -254,7 +252,7 @@ def read_condition(text: str) -> Condition:
 
 def without(value: Any, trails: Iterable[Trail]) -> Any:
     """Returns a value without what trails lead to, and without the objects and lists that this empties; None if nothing
-    is left."""
+    is left. JSON in a text of which something is left becomes a value."""
     tree: dict[str | int, Any] = {}
     for trail in trails:
         if not trail:
@@ -273,6 +271,8 @@ def without(value: Any, trails: Iterable[Trail]) -> Any:
 def _without(value: Any, tree: dict[str | int, Any]) -> Any:
     if not tree:
         return value
+    if isinstance(value, str):
+        value = decoded(value)
     if isinstance(value, dict):
         kept = {
             key: rest

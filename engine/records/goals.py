@@ -21,6 +21,9 @@ Decide = Literal["ask", "auto", "llm", "none"]
 """Who decides on merges: a person, the merge probability, the model alone (as in Soroka et al., "Unsupervised
 Evaluation of Multi-Turn Objective-Driven Interactions"), or nobody."""
 
+DECIDE_THRESHOLD = 0.5
+"""Merge probability from which `auto` merges."""
+
 Author = Literal["human", "auto", "llm"]
 
 DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol, get_args
 
 from engine.conversation import Conversation
@@ -188,6 +189,21 @@ class SourceReport:
         self.conversations += 1
         self.messages += len(record.conversation.messages)
         self.account.include(record.account)
+
+    def to_json(self) -> str:
+        """The report as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> SourceReport:
+        """The report of which `to_json` made this."""
+        found = json.loads(text)
+        account = found["account"]
+        for kind in ("lost", "unknown", "hidden", "ids"):
+            account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
+        found["account"] = Account(**account)
+        found["detection"] = Detection(**found["detection"])
+        return cls(**found)
 
 
 class Input(Protocol):

@@ -13,6 +13,9 @@ Mode = Literal["base", "tuned", "judge", "probe"]
 """How a score is had: by a prompt around the log, from the end tag of a tuned model, by a question to the model, or by
 a probe on its hidden states."""
 
+SAMPLES_PROBE = "samples"
+"""What scores of the probe that comes with the program name in the place of an adapter."""
+
 LEAST_FOR_PROBE = 20
 """Fewest conversations that could end in two places for a probe; docs/results/probe.md says how it was found."""
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from engine.number_format import counted
 from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
-from engine.stages.sources_read import from_text
 from engine.text import one_line
 
 MOST_SOURCES = 10
@@ -72,21 +71,21 @@ def stored_accounts(reports: Sequence[str]) -> str:
     if not reports:
         return "No source was read to its end by an import that keeps accounts. Import it again to see its account."
     lines: list[str] = []
-    for report in map(from_text, reports):
+    for report in map(SourceReport.from_json, reports):
         lines += [*account_lines([report], lambda _: "m says where its messages are."), ""]
     return "\n".join(lines)
 
 
 def badly_read(reports: Sequence[str]) -> int:
     """The number of sources that were badly read."""
-    return sum(from_text(report).badly_read for report in reports)
+    return sum(SourceReport.from_json(report).badly_read for report in reports)
 
 
 def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
     """The files of sources that were read to their end and are still there, and whether each was badly read; those
     first."""
     files: dict[str, bool] = {}
-    for report in map(from_text, reports):
+    for report in map(SourceReport.from_json, reports):
         if path := file_of(report.label):
             files[path] = files.get(path, False) or report.badly_read
     return sorted(files.items(), key=lambda entry: not entry[1])

@@ -9,12 +9,12 @@ from engine.events import JobProgress
 from engine.jobs.runner import JobRunner
 from engine.records.runs import Estimate, RunRow
 from engine.records.scores import Mode
-from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.sets import name_of
 from engine.store import runs, scores
 from engine.store.project import Project
 
 if TYPE_CHECKING:
+    from engine.services.scoring.estimate import ScoringRun
     from engine.services.scoring.runs import ScoringRuns
 
 
@@ -31,7 +31,11 @@ class JobService:
         """The mode of the scores in force; before any, the one that suits the project best."""
         with self._project.reading() as conn:
             config = scores.config_in_force(conn)
-        return self._scoring().mode_for(ScoringRequest()) if config is None else config.mode
+        if config is not None:
+            return config.mode
+        from engine.services.run_requests import ScoringRequest
+
+        return self._scoring().mode_for(ScoringRequest())
 
     def scores_in_force(self) -> str | None:
         """Quick. Mode, model and adapter of the scores that are shown; None before any."""
@@ -41,11 +45,16 @@ class JobService:
 
     def estimate_scoring(self, mode: Mode) -> Estimate:
         """Cost of scoring what the mode has not scored yet. May count tokens, so it takes its time."""
-        return self._scoring().estimate(self._scoring().run(ScoringRequest(mode=mode)))
+        return self._scoring().estimate(self._run_of(mode))
 
     def start_scoring(self, mode: Mode) -> int:
         """Starts scoring and then remaining tasks in the background; returns the job id."""
-        return self._runner.start(self._scoring().run(ScoringRequest(mode=mode)).stages)
+        return self._runner.start(self._run_of(mode).stages)
+
+    def _run_of(self, mode: Mode) -> ScoringRun:
+        from engine.services.run_requests import ScoringRequest
+
+        return self._scoring().run(ScoringRequest(mode=mode))
 
     def start_import(
         self,

@@ -15,9 +15,8 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.errors import FormatError
-from engine.formats import open_inputs
 from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED
-from engine.formats.inputs import sample_records
+from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.arranging import arranged, divided_texts
 from engine.formats.mappings.guessing import IN_TURN, Guess, below, divided, guesses

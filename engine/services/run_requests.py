@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.filters import Filter
-from engine.records.goals import DEFAULT_TEXT, Decide, GoalText
+from engine.records.goals import DECIDE_THRESHOLD, DEFAULT_TEXT, Decide, GoalText
 from engine.records.models import Work
 from engine.records.scores import Mode
-from engine.stages.goals.deciding import THRESHOLD
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
 
@@ -137,7 +136,7 @@ class ClusteringRequest:
     k: int | None = None
     seed: int = 0
     decide: Decide = "ask"
-    threshold: float = THRESHOLD
+    threshold: float = DECIDE_THRESHOLD
     ask: int = ASK
     largest: int | None = None
     model: str | None = None

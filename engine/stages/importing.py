@@ -16,8 +16,7 @@ from functools import partial
 from typing import Any, BinaryIO, Literal
 
 from engine.errors import Cancelled, FormatError
-from engine.formats import open_inputs
-from engine.formats.inputs import SKIPPED, logs_in
+from engine.formats.inputs import SKIPPED, logs_in, open_inputs
 from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected, SourceReport
@@ -197,7 +196,7 @@ class ImportStage:
             with self._project.reading() as conn:
                 before = imports.read_before(conn, source_id, digest)
             if before is not None:
-                yield self._pass_over(source, run_id, sources_read.from_text(before))
+                yield self._pass_over(source, run_id, SourceReport.from_json(before))
                 return
         broke_off = False
         for batch in self._batches(source):
@@ -207,7 +206,7 @@ class ImportStage:
             yield self._commit(source, source_id, run_id, batch)
         self._before += source.size or 0
         if digest is not None and not broke_off:
-            text = sources_read.to_text(report)
+            text = report.to_json()
             self._project.write(lambda conn: imports.put_read(conn, source_id, digest, text))
 
     @property

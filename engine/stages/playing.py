@@ -13,9 +13,10 @@ from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any, Literal
 
-from engine.formats import Rejected, parse_made
+from engine.formats.single import parse_made
 from engine.jobs.contract import Progress, config_hash
 from engine.model.chat import Completion, Role
+from engine.records.imports import Rejected
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.simulate.play import FailedCall, Line, Played, Playing, Scenario
 from engine.stages.answering import Answering

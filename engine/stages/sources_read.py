@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from engine import folders, formats
 from engine.formats.readers import PLUGINS, mapping_folder
-from engine.records.imports import Account, Detection, SourceReport, Unread
 
 _WRITTEN_LATER = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""
@@ -37,22 +34,6 @@ def digest_of(label: str, settings: str) -> bytes | None:
             with open(part, "rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.digest()
-
-
-def to_text(report: SourceReport) -> str:
-    """A report as JSON."""
-    return json.dumps(asdict(report))
-
-
-def from_text(text: str) -> SourceReport:
-    """The report of which `to_text` made this."""
-    found = json.loads(text)
-    account = found["account"]
-    for kind in ("lost", "unknown", "hidden", "ids"):
-        account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
-    found["account"] = Account(**account)
-    found["detection"] = Detection(**found["detection"])
-    return SourceReport(**found)
 
 
 def _readers() -> str:

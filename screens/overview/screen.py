@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -23,7 +23,6 @@ from engine.records.calibration import CalibrationReport
 from engine.records.goals import ReviewProgress
 from engine.records.runs import Estimate
 from engine.records.scores import Mode, ScoreSet
-from engine.services.exports import ExportKind
 from engine.services.scoring.sets import in_force, reliability
 from engine.services.workspace import Services
 from engine.text import one_line
@@ -54,7 +53,6 @@ from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_pat
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.quarantine import QuarantineDialog
 from screens.shell.dialogs.shared_text import SharedTextDialog
-from screens.shell.dialogs.sources import SourcesDialog
 from screens.shell.figures import choose_figure
 from screens.shell.save_dialogs import ask_export, ask_file
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -64,6 +62,9 @@ from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.keyed import Keyed
 from screens.widgets.pace import Pace
 from screens.widgets.stage_names import work_of
+
+if TYPE_CHECKING:
+    from engine.services.exports import ExportKind
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("scores", "conversations, with their scores and states"),
@@ -473,6 +474,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         def import_mapped(path: str, form: str) -> None:
             if self.may_write():
                 self._start(lambda: self.services.jobs.start_import([path], form, replace=True))
+
+        from screens.shell.dialogs.sources import SourcesDialog
 
         self.app.push_screen(SourcesDialog(self.services.conversations, import_mapped))
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from engine import number_format
-from engine.services.exports import ExportKind
-from engine.services.forms.exported import ConversationForm
-from engine.services.forms.writing import ENDINGS
 from engine.text import one_line
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
+
+if TYPE_CHECKING:
+    from engine.services.exports import ExportKind
+    from engine.services.forms.exported import ConversationForm
 
 FORMS: tuple[tuple[ConversationForm, str], ...] = (
     ("openai", "OpenAI: chat messages"),
@@ -104,6 +105,8 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
 
     def chosen(form: ConversationForm | None) -> None:
         if form is not None:
+            from engine.services.forms.writing import ENDINGS  # it brings all forms
+
             ask_file(
                 screen,
                 f"Write conversations ({form}) to",

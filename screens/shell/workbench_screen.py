@@ -23,7 +23,6 @@ from engine.services.network import NetworkService
 from engine.services.workspace import ProjectInfo, Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import ErrorDialog
-from screens.shell.dialogs.importing import ImportDialog
 from screens.shell.dialogs.run import RunDialog
 from screens.shell.offline import reason_of
 from screens.shell.routes import NamedConversations, Routes
@@ -365,6 +364,10 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             if answer is not None:
                 path, form = answer
                 self._start(lambda: self.services.jobs.start_import([path], form))
+
+        from screens.shell.dialogs.importing import (
+            ImportDialog,  # it brings the readers of all formats
+        )
 
         self.app.push_screen(ImportDialog(), chosen)
 

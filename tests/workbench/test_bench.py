@@ -10,8 +10,9 @@ import pytest
 
 from engine.errors import UsageError, WorkbenchError
 from engine.filters import ListQuery, SortKey, parse_filter
-from engine.formats import Parsed, open_inputs
+from engine.formats.inputs import open_inputs
 from engine.jobs.runner import JobRunner
+from engine.records.imports import Parsed
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.store.conversations import ConversationStore

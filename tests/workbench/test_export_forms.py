@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation, render_log
-from engine.formats import Parsed, open_inputs
+from engine.formats.inputs import open_inputs
+from engine.records.imports import Parsed
 from engine.records.triage import Verdict
 from engine.store import conversations, verdicts
 from engine.store.project import Project

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.conversation import Conversation, render_log
 from engine.errors import UnknownFormat, WorkbenchError
-from engine.formats import open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.readers import unusable
 from engine.records.imports import PLACES, Parsed, SourceReport
 from engine.services.import_accounts import account_lines

@@ -11,7 +11,7 @@ from engine.formats.json_values import as_json
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.order import in_order
 from engine.formats.opening.framing import Frame, Outer
-from engine.formats.paths import Path, Trail, as_word, without
+from engine.formats.paths import Path, Trail, as_word, decoded, without
 
 BRANCH = "branch"
 """Key under which a record has the nodes of its branch."""
@@ -113,8 +113,8 @@ def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
     """The value with another entry where the trail leads."""
     if not trail:
         return entry
-    copy = value.copy()
-    copy[trail[0]] = _replaced(value[trail[0]], trail[1:], entry)
+    copy = decoded(value) if isinstance(value, str) else value.copy()
+    copy[trail[0]] = _replaced(copy[trail[0]], trail[1:], entry)
     return copy
 
 

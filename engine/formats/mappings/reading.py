@@ -97,7 +97,7 @@ class _Reading:
         self._messages: list[Message] = []
         self._events: list[Any] = []
         self._unknown: list[Any] = []
-        self._left_out: list[tuple[int, str | int]] = []
+        self._left_out: dict[Trail, tuple[int, str | int]] = {}
         self._speakers: dict[str, Role] = {}
         self._user_is_named = False
 
@@ -112,7 +112,7 @@ class _Reading:
         meta = self._named(mapping.metadata.items())
         for path in mapping.left_out:
             for found in path.find(self._record, self._record):
-                self._leave_out(found.trail)
+                self._leave_out(found.trail, found.value)
         for trail in self._used:  # messages do not have these as facts
             for end in range(1, len(trail)):
                 self._apart.setdefault(trail[:end], []).append(trail[end:])
@@ -138,7 +138,7 @@ class _Reading:
             Conversation(external_id, messages, meta, created_at=began),
             {**fields, **self._shared(), **truth},
             frozenset(truth),
-            left_out=frozenset(self._left_out),
+            left_out=frozenset(self._left_out.values()),
             unknown=tuple(self._unknown),
         )
 
@@ -170,14 +170,21 @@ class _Reading:
                 named[name] = found[0] if len(found) == 1 else found
         return named
 
-    def _leave_out(self, trail: Trail | None) -> None:
+    def _leave_out(self, trail: Trail | None, value: Any) -> None:
+        """Leaves a value in the original record only; within JSON in a text it becomes metadata, since the text is no
+        list or object that could be named."""
         if not trail:
             return
         parent = self._record
         for step in trail[:-1]:
-            parent = parent[step]
-        self._left_out.append((id(parent), trail[-1]))
+            parent = None if isinstance(parent, str) else parent[step]
+            if parent is None:
+                break
         self._used.append(trail)
+        if isinstance(parent, dict | list):
+            self._left_out[trail] = (id(parent), trail[-1])
+        else:
+            self._events.append(value)
 
     def _read_items(self, items: Items) -> None:
         found = items.each.find(self._record, self._record, self._outer)
@@ -224,8 +231,8 @@ class _Reading:
             self._unknown.append(item.value)
             return False
         rest = None if whole_record else without(_opened(item.value), used)
-        if not drafts and rest is not None and trail and (id_of := self._parent(trail)):
-            if id_of not in self._left_out:
+        if not drafts and rest is not None and trail:
+            if trail not in self._left_out:
                 self._events.append(rest)
             return True
         for message in drafts:
@@ -233,12 +240,6 @@ class _Reading:
             self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
             rest = None
         return True
-
-    def _parent(self, trail: Trail) -> tuple[int, str | int]:
-        parent = self._record
-        for step in trail[:-1]:
-            parent = parent[step]
-        return id(parent), trail[-1]
 
     def _message(
         self, turn: Turn, part: Found, item: Found, position: int, used: list[Trail]
@@ -254,7 +255,7 @@ class _Reading:
         role, speaker = self._role(turn, value, position)
         if role == "left out":
             if item.trail:
-                self._leave_out((*item.trail, *within))
+                self._leave_out((*item.trail, *within), value)
             return []
         if role == "metadata":
             self._events.append(value)

@@ -16,7 +16,7 @@ from engine.errors import FormatError, UsageError
 from engine.formats.single import parse_made
 from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.records.imports import Rejected
-from engine.records.scores import CurvePoint, DecisionRule, Mode, State
+from engine.records.scores import SAMPLES_PROBE, CurvePoint, DecisionRule, Mode, State
 from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun
@@ -139,7 +139,7 @@ class ConversationScorer:
             leaks=leaks,
             mode=mode,
             model=run.model.model.label,
-            adapter=bundled_probe.NAME if probe else run.model.model.adapter_name,
+            adapter=SAMPLES_PROBE if probe else run.model.model.adapter_name,
             own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
         )
 

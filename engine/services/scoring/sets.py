@@ -6,9 +6,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.completeness import bundled_probe
 from engine.number_format import counted, figure, figure_range
-from engine.records.scores import LEAST_FOR_PROBE, ScoreSet
+from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, ScoreSet
 from engine.store import scores, settings
 from engine.store.project import Project
 from engine.store.scores import ScoreConfig
@@ -107,7 +106,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     if not doubt:
         return Reliability(words)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
-    if one.mode == "probe" and one.adapter == bundled_probe.NAME:
+    if one.mode == "probe" and one.adapter == SAMPLES_PROBE:
         remedy = _MORE
     if best is not None:
         remedy = f"choose set {best.number}, which does better: {name_of(best)}"

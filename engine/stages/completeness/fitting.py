@@ -16,7 +16,7 @@ from engine.completeness.probe import Floats
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
 from engine.number_format import counted, figure, figure_range
-from engine.records.scores import LEAST_FOR_PROBE, EndingTest
+from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
@@ -205,7 +205,7 @@ class FittingStage(CpuStage):
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         group = np.repeat(groups, counts)
         if bundled is not None:
-            fitted = _Fitted(bundled.p(states), None, bundled_probe.NAME)
+            fitted = _Fitted(bundled.p(states), None, SAMPLES_PROBE)
         else:
             fit = probe.cross_fit(states, end, group, lambda: report(1, "fitting"))
             fitted = _Fitted(fit.p, fit.spread)

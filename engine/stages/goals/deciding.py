@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from engine.errors import Cancelled, UsageError
 from engine.jobs.contract import Lane, Progress, config_hash
-from engine.records.goals import Evidence, GoalDecision, Pair, model_says_yes
+from engine.records.goals import DECIDE_THRESHOLD, Evidence, GoalDecision, Pair, model_says_yes
 from engine.stages.goals.clustering import ClusterStage
 from engine.stages.goals.proposing import BLOCK, ProposeStage
 from engine.stages.model_work import Live
@@ -27,7 +27,6 @@ from engine.views.merge_queue_cache import MergeQueueCache
 from engine.views.settle_moves import settle_moves
 
 Rule = Literal["auto", "llm"]
-THRESHOLD = 0.5
 MARGIN = 0.2
 """Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
 probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
@@ -58,7 +57,7 @@ class DecideStage:
         *,
         cluster: ClusterStage | None = None,
         asking: ProposeStage | None = None,
-        threshold: float = THRESHOLD,
+        threshold: float = DECIDE_THRESHOLD,
     ) -> None:
         """Reads nothing yet.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,10 +15,12 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.runs import Estimate
 from engine.records.scores import Mode
-from engine.services.jobs import JobService
 from engine.text import one_line
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.widgets.background import background
+
+if TYPE_CHECKING:
+    from engine.services.jobs import JobService
 
 MODES: tuple[tuple[Mode, str], ...] = (
     ("probe", "learns the ends of your own logs; each is scored unseen"),

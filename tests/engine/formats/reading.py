@@ -6,7 +6,8 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from engine.formats import Input, Parsed, Rejected, open_inputs
+from engine.formats.inputs import open_inputs
+from engine.records.imports import Input, Parsed, Rejected
 
 
 def opened(data: bytes, format: str | None = None) -> Input:

@@ -23,9 +23,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from engine.errors import FormatError
-from engine.formats import Parsed, Rejected, open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.opening import containers
 from engine.formats.opening.source import Source
+from engine.records.imports import Parsed, Rejected
 
 ROWS = [
     {"messages": [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]},

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats import Parsed, Rejected, open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.opening import framing
+from engine.records.imports import Parsed, Rejected
 from tests.engine.formats.reading import opened, parsed, read
 
 

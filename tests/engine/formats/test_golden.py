@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats import open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.readers import built_in
 from tests.engine.formats.reading import as_json
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine.conversation import content_hash, render_log
 from engine.errors import FormatError
-from engine.formats import Parsed, Rejected
+from engine.records.imports import Parsed, Rejected
 from tests.engine.formats.reading import one, read
 
 SCALARS = (

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from engine.errors import FormatError
-from engine.formats import Detection, Parsed, Rejected, open_inputs, single
+from engine.formats import single
+from engine.formats.inputs import open_inputs
 from engine.formats.readers import built_in
+from engine.records.imports import Detection, Parsed, Rejected
 from tests.engine.formats.reading import opened, parsed, read
 
 ROW = b'{"messages": [{"role": "user", "content": "hi"}]}\n'

@@ -6,7 +6,8 @@ import json
 import sqlite3
 from pathlib import Path
 
-from engine.formats import Parsed, open_inputs
+from engine.formats.inputs import open_inputs
+from engine.records.imports import Parsed
 
 OLDER = """
 create table conversations(id text, name text, model text);

@@ -11,7 +11,7 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.errors import FormatError
-from engine.formats import Parsed, open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.mappings.arranging import arranged
 from engine.formats.mappings.mapping import BadMapping, load_mapping, read_mapping
 from engine.formats.mappings.reading import reader_of
@@ -19,7 +19,7 @@ from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath
 from engine.formats.readers import built_in, mapping_folder
 from engine.formats.single import parse
-from engine.records.imports import Rejected
+from engine.records.imports import Parsed, Rejected
 
 DESK = """
 name = "desk"

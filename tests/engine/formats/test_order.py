@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine import folders
-from engine.formats import open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.messages.order import falls, in_order, order_keys
 from engine.formats.readers import mapping_folder, unusable
 from engine.records.imports import Parsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import FormatError
-from engine.formats import Parsed
+from engine.records.imports import Parsed
 from tests.engine.formats.reading import opened, parsed, read
 
 CHATS = b"""Session ID,Sender,Message,Sent At,CSAT

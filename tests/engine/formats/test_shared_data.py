@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import FormatError
-from engine.formats import Parsed, open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.messages.normalise import RENDERED_CALLS
-from engine.records.imports import Account
+from engine.records.imports import Account, Parsed
 from tests.shared_data import (
     original_files,
     original_folder,

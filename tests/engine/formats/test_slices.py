@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import FormatError
-from engine.formats import Parsed, Rejected
 from engine.formats.opening import framing
 from engine.formats.opening.framing import Frame, Slices
 from engine.formats.opening.source import Source
-from engine.records.imports import Account
+from engine.records.imports import Account, Parsed, Rejected
 from tests.engine.formats.reading import opened, read
 
 SAMPLES = [

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.formats import Parsed, open_inputs
+from engine.formats.inputs import open_inputs
+from engine.records.imports import Parsed
 from tests.engine.formats.test_golden import INPUTS
 
 JSON_INPUTS = [path for path in INPUTS if path.suffix in (".json", ".jsonl")]

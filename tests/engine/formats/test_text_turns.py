@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.formats import Parsed
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.source import Source
 from engine.formats.opening.text_turns import style_of, text_records
+from engine.records.imports import Parsed
 from tests.engine.formats.reading import opened
 
 

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.conversation import Conversation, Message, ToolCall
-from engine.formats import Parsed, Rejected, open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.json_values import as_json
 from engine.formats.leaks import guard
+from engine.records.imports import Parsed, Rejected
 from engine.services.exports import conversation_line
 from engine.services.forms.exported import ConversationForm, Exported
 from engine.services.forms.writing import ENDINGS, WRITERS, write_form

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from engine.errors import FormatError
-from engine.formats import Parsed, open_inputs
+from engine.formats.inputs import open_inputs
 from engine.formats.opening.framing import Frame
+from engine.records.imports import Parsed
 from engine.services.mapping_draft import MappingDraft, refusal_of
 
 TALK = [

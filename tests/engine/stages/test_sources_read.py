@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from engine.records.imports import Account, Detection, SourceReport, Unread
-from engine.stages.sources_read import from_text, to_text
 
 
 def test_a_report_comes_back_whole() -> None:
@@ -15,7 +14,7 @@ def test_a_report_comes_back_whole() -> None:
     account.hidden["truth-field reward"] = unread
     account.ids["session_id"] = unread
     report = SourceReport("a.jsonl", Detection("openai", "it says so"), 1, 2, 3, account, {"no": 3})
-    again = from_text(to_text(report))
+    again = SourceReport.from_json(report.to_json())
     assert again == report
     assert all(
         isinstance(one, Unread)

@@ -1,0 +1,103 @@
+"""Opens screens: each is imported when it is opened first, so that the first frame waits for none of the others."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textual.screen import Screen
+
+from engine.filters import Filter
+from engine.services.workspace import Services
+from screens.shell.routes import ReadingOrder
+from screens.widgets.engine_feed import EngineFeed
+
+
+@dataclass(frozen=True)
+class ScreenOpener:
+    """Makes the screens of one project; one method for each mode, named like it, and for each of `Routes`."""
+
+    services: Services
+    feed: EngineFeed
+    clock: Callable[[], float]
+
+    # Modes
+
+    def overview(self) -> Screen[Any]:
+        from screens.overview.screen import OverviewScreen
+
+        return OverviewScreen(self.services, self.feed, self.clock)
+
+    def conversations(self) -> Screen[Any]:
+        from screens.conversations.screen import ConversationsScreen
+
+        return ConversationsScreen(self.services, self.feed)
+
+    def triage(self) -> Screen[Any]:
+        from screens.triage.screen import TriageScreen
+
+        return TriageScreen(self.services, self.feed, self.clock)
+
+    def trees(self) -> Screen[Any]:
+        from screens.trees.list_screen import TreeSetScreen
+
+        return TreeSetScreen(self.services, self.feed)
+
+    def goals(self) -> Screen[Any]:
+        from screens.goals.screen import GoalsScreen
+
+        return GoalsScreen(self.services, self.feed)
+
+    def desk(self) -> Screen[Any]:
+        from screens.merge_review.screen import MergeDeskScreen
+
+        return MergeDeskScreen(self.services, self.feed)
+
+    def training(self) -> Screen[Any]:
+        from screens.training.screen import TrainingScreen
+
+        return TrainingScreen(self.services, self.feed)
+
+    def models(self) -> Screen[Any]:
+        from screens.models.screen import ModelsScreen
+
+        return ModelsScreen(self.services, self.feed)
+
+    def simulation(self) -> Screen[Any]:
+        from screens.simulation.screen import SimulationScreen
+
+        return SimulationScreen(self.services, self.feed)
+
+    # Screens that several others open
+
+    def reader(self, order: array[int], at: int, mode: str, words: Sequence[str]) -> Screen[int]:
+        from screens.reader.screen import ReaderScreen
+
+        return ReaderScreen(self.services, self.feed, order, at, mode, words)
+
+    def tree(self, conversation_id: int, step: int, mode: str) -> Screen[Any]:
+        from screens.trees.screen import TreeScreen
+
+        return TreeScreen(self.services, self.feed, conversation_id, step, mode)
+
+    def calibration(self, mode: str) -> Screen[Any]:
+        from screens.triage.calibration_screen import CalibrationScreen
+
+        return CalibrationScreen(self.services, self.feed, mode)
+
+    def conversations_behind(self, wanted: Filter, mode: str) -> Screen[Any]:
+        from screens.conversations.behind_screen import ConversationsBehindScreen
+
+        return ConversationsBehindScreen(self.services, self.feed, wanted, mode)
+
+    def members(self, group_id: str | None, mode: str) -> Screen[Any]:
+        from screens.goals.members_screen import GoalMembersScreen
+
+        return GoalMembersScreen(self.services, self.feed, group_id, mode)
+
+    def similar(self, conversation_id: int, name: str) -> Screen[ReadingOrder | None]:
+        from screens.goals.similar_dialog import SimilarDialog
+
+        return SimilarDialog(self.services.goals, conversation_id, name)
