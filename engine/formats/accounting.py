@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,12 @@ _IDS = frozenset(
 
 _PART_LISTS = frozenset(("content", "parts"))
 
+_SHORT = 20
+"""Characters below which words are looked for as a whole line or value only: `angry` stands within many texts that have
+nothing to do with a label `angry`."""
+
+_WORDS = re.compile(r"[\w .,'/-]+")
+
 
 def account(
     record: Any,
@@ -69,16 +76,27 @@ def account(
     for key, other_id in _other_ids(record, conversation.external_id):
         found.name(key, other_id)
     exact = kept.exact
+    spent: set[str] = set()
     apart = draft.left_out
     chars = found.chars
     ignored = _STRUCTURE | left_out | {"from"}
+
+    def count(text: str, place: Place) -> None:
+        """Counts a text that the conversation has, as often as it has it."""
+        if text in spent:
+            if kept.more.get(text):
+                kept.more[text] -= 1
+            else:
+                place = "repeated"
+        spent.add(text)
+        chars[place] = chars.get(place, 0) + len(text)
 
     def walk(value: Any, path: str, key: str) -> None:
         """Counts the texts within a value; `path` leads to what holds it under `key`."""
         if isinstance(value, str):
             place = exact.get(value)
             if place is not None and key not in _STRUCTURE:
-                chars[place] = chars.get(place, 0) + len(value)
+                count(value, place)
             elif value and key not in _STRUCTURE:
                 inner = opened(value)
                 if inner is not value and inner:
@@ -89,7 +107,11 @@ def account(
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
                 if entry.__class__ is str and entry in exact and not (apart or name in ignored):
-                    place = exact[entry]  # most texts; not worth a call of their own
+                    if entry in spent:
+                        count(entry, exact[entry])
+                        continue
+                    spent.add(entry)  # most texts; not worth a call of their own
+                    place = exact[entry]
                     chars[place] = chars.get(place, 0) + len(entry)
                 elif name in left_out or (apart and (id(value), name) in apart):
                     found.add("left out", sum(map(len, strings(entry))))
@@ -160,10 +182,14 @@ class _Kept:
 
     def __init__(self, conversation: Conversation) -> None:
         self.exact: dict[str, Place] = {}
+        self.more: dict[str, int] = {}  # how many times more than once there is a text
         self.unknown_roles: list[tuple[str, str]] = []
         times: list[Any] = []
         for message in conversation.messages:
-            self.exact[message.content] = "messages"
+            content = message.content
+            if content in self.exact:
+                self.more[content] = self.more.get(content, 0) + 1
+            self.exact[content] = "messages"
             for call in message.tool_calls:
                 self._put(call.arguments, "calls")
                 self._put(call.name, "calls")
@@ -186,10 +212,15 @@ class _Kept:
         for text in strings(conversation.meta):
             self._put(text, "metadata")
         self._joined: dict[Place, str] | None = None
+        self._pieces: list[str] = []
 
     def _put(self, text: str | None, place: Place) -> None:
-        if text is not None:
-            self.exact.setdefault(text, place)
+        if text is None:
+            return
+        if text in self.exact:
+            self.more[text] = self.more.get(text, 0) + 1
+        else:
+            self.exact[text] = place
 
     def shares(self, text: str) -> Iterator[tuple[Place, int]]:
         """Yields where the pieces of a text went, and how many characters of it."""
@@ -201,19 +232,41 @@ class _Kept:
             for kept, place in self.exact.items():
                 whole.setdefault(place, []).append(kept)
             self._joined = {place: "\n".join(texts) for place, texts in whole.items()}
+            long = (text for text in self.exact if len(text) > 1)
+            self._pieces = sorted(long, key=len, reverse=True)
         escaped = as_json(stripped)[1:-1]
+        short = _is_short(stripped)
         for place, joined in self._joined.items():
-            if stripped in joined or escaped in joined:
+            if short:
+                found = stripped in joined and _whole(stripped, joined)
+            else:
+                found = stripped in joined or escaped in joined
+            if found:
                 yield place, len(text)
                 return
-        rest = len(text)
-        for kept, place in self.exact.items():
-            if len(kept) > 1 and kept in text:
-                covered = min(rest, len(kept))
-                yield place, covered
-                rest -= covered
-        if rest > sum(map(str.isspace, text)):
-            yield "nowhere", rest
+        rest = text
+        for kept in self._pieces:
+            if kept in rest and not (_is_short(kept) and not _whole_word(kept, rest)):
+                before = len(rest)
+                rest = rest.replace(kept, "")
+                yield self.exact[kept], before - len(rest)
+        if rest.strip():
+            yield "nowhere", len(rest)
+
+
+def _is_short(text: str) -> bool:
+    return len(text) < _SHORT and _WORDS.fullmatch(text) is not None
+
+
+def _whole(words: str, text: str) -> bool:
+    """Whether words are a line of a text, or a value of JSON in it."""
+    return (
+        re.search(rf'(?:^|")[ \t]*{re.escape(words)}[ \t]*(?:$|")', text, re.MULTILINE) is not None
+    )
+
+
+def _whole_word(words: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def _is_unknown(part: Any) -> bool:

@@ -9,8 +9,11 @@ from typing import Literal, Protocol, get_args
 
 from engine.conversation import Conversation
 
-Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out", "nowhere"]
-"""Where text of a source can go; what a format leaves out on purpose stays in the original record only."""
+Place = Literal[
+    "messages", "calls", "reasoning", "truth", "metadata", "repeated", "left out", "nowhere"
+]
+"""Where text of a source can go. `repeated` is text that a record has more often than its conversation, such as an id
+in every line; what a format leaves out on purpose stays in the original record only."""
 
 PLACES: tuple[Place, ...] = get_args(Place)
 

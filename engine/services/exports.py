@@ -1,4 +1,7 @@
-"""Exports from a project as lines of JSON or CSV, for commands and screens."""
+"""Exports from a project as lines of JSON or CSV, for commands and screens.
+
+What writes one kind of export is imported where that kind is asked for: a list of scores waits for no clusters.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from engine.conversation import Conversation
 from engine.errors import ProjectError
@@ -17,17 +20,13 @@ from engine.personal_data import Redactor
 from engine.records.example_probes import Proposed
 from engine.records.scores import ScoredId, State
 from engine.records.triage import JudgedId
-from engine.services.forms.annotation import settings_file
 from engine.services.forms.chat_forms import message_line
-from engine.services.forms.exported import KNOWN, Beside, ConversationForm, exported
-from engine.services.forms.writing import form_lines, losses_in_words, write_form
-from engine.services.goals import exports as goal_exports
 from engine.services.line_files import write_file
-from engine.services.simulation.exports import transcript_lines
-from engine.services.table_export import table_lines
-from engine.services.trees.export_lines import stored_tree_line
 from engine.store import example_probes, scores, trees, verdicts
 from engine.store.project import Project
+
+if TYPE_CHECKING:
+    from engine.services.forms.exported import Beside, ConversationForm
 
 ExportKind = Literal[
     "scores", "verdicts", "proposals", "conversations", "table", "trees", "clusters", "assignments",
@@ -67,6 +66,9 @@ class ExportFiles:
             ProjectError: A file is there already or cannot be written.
             WorkbenchError: pyarrow is needed and not installed.
         """
+        from engine.services.forms.annotation import settings_file
+        from engine.services.forms.writing import form_lines, losses_in_words, write_form
+
         target = _new_file(path)
         settings = settings_file(form, target)
         files = [target] if settings is None else [target, _new_file(str(settings[0]))]
@@ -107,19 +109,30 @@ def export_lines(
             for found in example_probes.proposals(conn, subject, wanted):
                 yield proposal_line(subject, found)
     elif kind == "table":
+        from engine.services.table_export import table_lines
+
         yield from table_lines(conn, wanted)
     elif kind == "trees":
+        from engine.services.trees.export_lines import stored_tree_line
+
         for name, row, frame in trees.export_trees(conn, wanted):
             yield stored_tree_line(name, row, frame)
-    elif kind == "clusters":
-        yield from goal_exports.cluster_lines(conn)
-    elif kind == "assignments":
-        yield from goal_exports.assignment_lines(conn, wanted)
-    elif kind == "decisions":
-        yield from goal_exports.decision_lines(conn)
+    elif kind in ("clusters", "assignments", "decisions"):
+        from engine.services.goals import exports as goal_exports
+
+        if kind == "clusters":
+            yield from goal_exports.cluster_lines(conn)
+        elif kind == "assignments":
+            yield from goal_exports.assignment_lines(conn, wanted)
+        else:
+            yield from goal_exports.decision_lines(conn)
     elif kind == "transcripts":
+        from engine.services.simulation.exports import transcript_lines
+
         yield from transcript_lines(conn, wanted)
     else:
+        from engine.services.forms.exported import KNOWN, exported
+
         for item in exported(conn, wanted, beside, truth=True):
             line = conversation_line(item.conversation, item.source)
             yield {**line, KNOWN: item.known} if item.known else line
