@@ -61,7 +61,6 @@ LONGEST_FOR_PROBE = 60.0
 WENT_ON = 0.3
 """Fall of the curve from which it is said that a conversation seemed done earlier."""
 
-SQLITE = b"SQLite format 3\x00"
 
 SCORING = ScoringRequest(remaining=False)
 """Remaining tasks take longer than all the rest; `run complete` writes them later."""
@@ -75,24 +74,6 @@ CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 
 Further = Callable[[Workspace], Sequence[Stage]]
 """Makes stages to run after the scores."""
-
-
-def are_logs(paths: Sequence[Path]) -> bool:
-    """Whether these are files or folders of conversations, not one project."""
-    return len(paths) > 1 or paths[0].is_dir() or (paths[0].is_file() and not _is_project(paths[0]))
-
-
-def _is_project(path: Path) -> bool:
-    with path.open("rb") as file:
-        start = file.read(len(SQLITE))
-    return start == SQLITE or not start
-
-
-def project_for(paths: Sequence[Path]) -> Path:
-    """The project that log files are read into: named after the first of them, in the folder that one is in now."""
-    first = paths[0].resolve()
-    name = first.name.split(".")[0] or first.name
-    return Path(f"{name}.wb")
 
 
 @dataclass(frozen=True, slots=True)

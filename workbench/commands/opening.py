@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.text import display_safe
-from workbench.commands import first_look
 from workbench.exits import DONE
+
+if TYPE_CHECKING:
+    from workbench.commands.first_look import Looked
+
+SQLITE = b"SQLite format 3\x00"
 
 THEMES = ("dark", "light", "high-contrast", "ansi")
 """The themes of `screens.shell.themes`, repeated here so that a wrong name is refused without importing the screens."""
@@ -58,14 +64,16 @@ def open_project(arguments: argparse.Namespace) -> int:
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
     path: Path | None = None
-    if paths and first_look.are_logs(paths):
+    if paths and are_logs(paths):
         if arguments.read_only:
             raise UsageError(
                 "--read-only is for a project; log files are written into one.", "Leave it out."
             )
-        made = Path(arguments.output or first_look.project_for(paths))
+        from workbench.commands.first_look import first_look  # it brings what reads and scores
+
+        made = Path(arguments.output or project_for(paths))
         screens = not (arguments.headless or arguments.json) and on_terminal()
-        looked = first_look.first_look(paths, made, as_json=arguments.json, screens=screens)
+        looked = first_look(paths, made, as_json=arguments.json, screens=screens)
         if screens:
             show_rest(made, looked, arguments.theme)
         return looked.code
@@ -90,12 +98,30 @@ def open_project(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def are_logs(paths: Sequence[Path]) -> bool:
+    """Whether these are files or folders of conversations, not one project."""
+    return len(paths) > 1 or paths[0].is_dir() or (paths[0].is_file() and not _is_project(paths[0]))
+
+
+def _is_project(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(len(SQLITE))
+    return start == SQLITE or not start
+
+
+def project_for(paths: Sequence[Path]) -> Path:
+    """The project that log files are read into: named after the first of them, in the folder that one is in now."""
+    first = paths[0].resolve()
+    name = first.name.split(".")[0] or first.name
+    return Path(f"{name}.wb")
+
+
 def on_terminal() -> bool:
     """Whether a person is there to use screens."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def show_rest(path: Path, looked: first_look.Looked, theme: str | None = None) -> None:
+def show_rest(path: Path, looked: Looked, theme: str | None = None) -> None:
     """Opens the screens after a first result; what is left to do runs in the background."""
     from workbench import launcher
 
