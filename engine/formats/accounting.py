@@ -260,9 +260,8 @@ def _is_short(text: str) -> bool:
 
 def _whole(words: str, text: str) -> bool:
     """Whether words are a line of a text, or a value of JSON in it."""
-    return (
-        re.search(rf'(?:^|")[ \t]*{re.escape(words)}[ \t]*(?:$|")', text, re.MULTILINE) is not None
-    )
+    edges = r'(?:^|"|\\n)[ \t]*', r'[ \t]*(?:$|\\?"|\\n)'
+    return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
 
 
 def _whole_word(words: str, text: str) -> bool:

@@ -171,3 +171,27 @@ def test_what_is_kept_from_models_is_counted_by_rule() -> None:
         "finish-marker": (1, "Action: submit"),
         "truth-field reward": (1, "reward = 1"),
     }
+
+
+def test_repeated_text_is_not_claimed_as_kept() -> None:
+    """A text counts as kept as often as the conversation has it; further copies in the record are counted apart."""
+    answer = "The parcel comes on Friday."
+    record = {
+        "id": "c",
+        "messages": [{"role": "user", "content": "When?"}],
+        "choices": [{"message": {"role": "assistant", "content": answer}}] * 3,
+    }
+    found = account_of(record)
+    assert found.chars["messages"] == len("When?" + answer)
+    assert found.chars["repeated"] == 2 * len(answer)
+    twice = [{"role": "user", "content": answer}, {"role": "assistant", "content": answer}]
+    assert "repeated" not in account_of({"id": "c", "messages": twice}).chars
+
+
+def test_short_text_within_another_is_not_kept() -> None:
+    """A word is not counted as read because a sentence happens to have it; a line or a value of its own is."""
+    sentence = "I am angry about this, and John too"
+    choices = [{"message": {"role": "assistant", "content": text}} for text in ("Sorry!", "angry")]
+    for text, lost in ((sentence, ["choices[].message.content"]), ("so\nangry\nam I", [])):
+        record = {"id": "c", "messages": [{"role": "user", "content": text}], "choices": choices}
+        assert list(account_of(record).lost) == lost

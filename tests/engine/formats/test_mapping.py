@@ -106,6 +106,40 @@ class TestReading:
         assert found.account.chars.get("nowhere", 0) == 0
         assert found.account.chars["left out"] == len("a long log of the system")
 
+    def test_what_stands_beside_a_value_in_json_text_is_kept(self) -> None:
+        """Of JSON in a text, what the mapping does not name is kept beside the message or as metadata."""
+        mapping = """
+        name = "x"
+        when = ["rows"]
+        [roles]
+        client = "user"
+        note = "left out"
+        [truth]
+        rating = "payload.rating"
+        [[messages]]
+        each = "rows[]"
+        role = "who | line.who"
+        text = "line.text"
+        """
+        line = json.dumps({"text": "I am angry about this", "mood": "angry"})
+        hidden = json.dumps([{"who": "note", "line": "not for everybody"}])
+        record = {
+            "rows": [{"who": "client", "line": line}],
+            "payload": json.dumps({"rating": 2, "note": "called back twice"}),
+        }
+        (found,) = read_with(mapping, record)
+        assert isinstance(found, Parsed)
+        assert json.loads(found.conversation.messages[0].facts or "")["line"] == {"mood": "angry"}
+        assert found.conversation.truth == {"rating": 2}
+        assert found.conversation.meta == {"payload": {"note": "called back twice"}}
+        assert found.account.chars.get("nowhere", 0) == 0
+        within = {"rows": json.dumps([*record["rows"], *json.loads(hidden)])}
+        (found,) = read_with(mapping, within)
+        assert isinstance(found, Parsed)
+        assert found.conversation.messages[0].content == "I am angry about this"
+        assert "not for everybody" in json.dumps(found.conversation.meta)
+        assert found.account.chars.get("nowhere", 0) == 0
+
     def test_unknown_item_is_counted(self) -> None:
         """An item that meets no condition is kept as metadata, and its kind is counted."""
         mapping = """
