@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from engine.store.project import Project
+
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+SLOW = {
+    "llama_cpp", "torch", "transformers", "sentence_transformers", "scipy", "sklearn", "hnswlib", "huggingface_hub",
+    "matplotlib", "sqlite_utils",
+}  # fmt: skip
+"""Libraries that take a tenth of a second and more to import."""
 
 
 def pulled_in(*modules: str) -> set[str]:
@@ -46,7 +54,7 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.records.conversations",
         "engine.text",
         "engine.network_guard",
-        "engine.formats",
+        "engine.formats.inputs",
         "engine.store.project",
         "engine.simulate.samples",
         "engine.stages.importing",
@@ -73,12 +81,34 @@ def test_the_pure_rooms_know_neither_the_database_nor_the_native_library() -> No
 
 
 def test_opening_a_project_waits_for_no_model() -> None:
-    """The app with all its screens and services is imported without the libraries that take long, except numpy."""
-    slow = {
-        "llama_cpp", "torch", "transformers", "sentence_transformers", "scipy", "sklearn", "hnswlib",
-        "huggingface_hub", "matplotlib", "sqlite_utils",
-    }  # fmt: skip
-    assert not pulled_in("workbench.app") & slow
+    """The app with its first screen is imported without the libraries that take long."""
+    assert not pulled_in("workbench.app", "screens.overview.screen") & {*SLOW, "numpy", "httpx"}
+
+
+def test_screens_and_services_wait_for_no_model() -> None:
+    """All screens are imported without the libraries that take long, except numpy."""
+    screens = sorted(
+        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+        for path in (REPOSITORY / "screens").rglob("*.py")
+    )
+    assert not pulled_in(*screens) & SLOW
+
+
+def test_commands_that_only_read_import_what_they_print(tmp_path: Path) -> None:
+    """`status`, `list` and an export of scores wait for no screen, no reader of formats and no library of numbers."""
+    project = tmp_path / "p.wb"
+    Project.open(project, create=True).close()
+    for words in (["status"], ["list"], ["export", "scores"]):
+        code = (
+            "import sys\nfrom workbench.cli import main\n"
+            f"assert main([{words[0]!r}, {str(project)!r}, *{words[1:]!r}]) == 0\n"
+            "print(*sys.modules, file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        )
+        unwanted = {*SLOW, "numpy", "httpx", "textual", "engine.formats.inputs", "engine.worker"}
+        assert not set(done.stderr.split()) & unwanted, words
 
 
 def test_the_doctor_runs_without_the_screens() -> None:

@@ -237,7 +237,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         if not any(found.tally.values()):
             self._show_report(None)
             return
-        self.in_background(self.services.calibration.report, self._show_report, group="report")
+        self.in_background(
+            lambda: self.services.calibration.report(), self._show_report, group="report"
+        )
 
     def _show_report(self, report: CalibrationReport | None) -> None:
         self._report = report
@@ -274,7 +276,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self._show_steps()
 
         # The merge probabilities take longer than all the rest.
-        self.in_background(self.services.goals.progress, counted, group="proposals")
+        self.in_background(lambda: self.services.goals.progress(), counted, group="proposals")
 
     def _load_trees(self) -> None:
         """Reads the trees, and not again while a job keeps changing them."""
