@@ -51,10 +51,18 @@ class Overview:
 def load_overview(services: Services) -> Overview:
     """Reads everything; takes seconds on a million conversations."""
     conversations = services.conversations
-    model, itself = services.calibration.agreements()
+    tally = services.triage.tally()
+    model, itself = (
+        services.calibration.agreements()
+        if any(tally.values())
+        else (
+            Agreement(0),
+            Agreement(0),
+        )  # the service brings numpy, for which the first cards would wait
+    )
     return Overview(
         counts=conversations.counts(),
-        tally=services.triage.tally(),
+        tally=tally,
         model=model,
         itself=itself,
         sources=conversations.sources(),
