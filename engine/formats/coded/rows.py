@@ -21,9 +21,9 @@ from engine.formats.messages.normalise import (
     messages_of,
     read_messages,
     record_id,
-    role_named,
 )
 from engine.formats.messages.order import in_order, order_keys
+from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.reader import Draft, Reader
@@ -155,31 +155,6 @@ _LISTS = (
     "turns",
 )
 """Names of columns with a list of messages, beside those of the chat logs."""
-
-_SPEAKERS: dict[str, Role] = {
-    "customer": "user",
-    "client": "user",
-    "caller": "user",
-    "visitor": "user",
-    "guest": "user",
-    "patient": "user",
-    "student": "user",
-    "end-user": "user",
-    "end_user": "user",
-    "lead": "user",
-    "inbound": "user",
-    "incoming": "user",
-    "agent": "assistant",
-    "operator": "assistant",
-    "support": "assistant",
-    "representative": "assistant",
-    "advisor": "assistant",
-    "chatbot": "assistant",
-    "outbound": "assistant",
-    "outgoing": "assistant",
-    "admin": "assistant",
-}
-"""Words for speakers in tables and transcripts, in lower case, beside the usual roles."""
 
 UNREAD = "rows not read"
 """Name under which the metadata of a conversation has those of its rows that are no messages."""
@@ -323,7 +298,7 @@ def _role(
     """The role of a speaker, and the name if it is one: the first speaker is the user, all others are the assistant."""
     if not isinstance(word, str):
         raise BadRecord(f"message {number} has no role")
-    known = role_named(word.strip()) or _SPEAKERS.get(word.strip().lower())
+    known = role_of_speaker(word)
     if known is not None:
         return known, None
     if column is not None and _plain(column).endswith("role"):

@@ -11,7 +11,8 @@ from engine.conversation import Conversation
 from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json
 from engine.formats.messages.forms import ChatMessage, opened
-from engine.formats.messages.normalise import looks_like_message, read_in_turn, role_named
+from engine.formats.messages.normalise import looks_like_message, read_in_turn
+from engine.formats.messages.roles import role_named
 from engine.formats.reader import Draft
 
 _JUDGED = (

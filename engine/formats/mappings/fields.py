@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from engine.formats.messages.normalise import as_time, role_named
+from engine.formats.messages.normalise import as_time
 from engine.formats.messages.parts import part_kind
+from engine.formats.messages.roles import role_meant
 from engine.formats.paths import as_word, decoded
 
 DEEPEST = 6
@@ -192,9 +193,7 @@ def role_weight(field: Field) -> float:
     """How much a field looks like the role of messages; more than 0.5 is likely."""
     different = set(field.values)
     named = _ROLE_NAMES.search(field.path) is not None
-    known = sum(bool(role_named(one) or role_by_word(one, "")) for one in different) / len(
-        different
-    )
+    known = sum(role_meant(one) is not None for one in different) / len(different)
     if len(different) > _MOST_ROLES or field.present < _LEAST_PRESENT or "[]" in field.path:
         return 0.0
     if all(map(_NUMBER.match, different)) and not (
@@ -436,9 +435,7 @@ def roles_of(role: Field) -> dict[str, str]:
     if len(counts) > _MOST_ROLES:
         return {"first": "user", "*": "assistant"}
     roles = {
-        word: known
-        for word in counts
-        if (known := role_named(word) or role_by_word(word, role.path)) is not None
+        word: known for word in counts if (known := _role_by_value(word, role.path)) is not None
     }
     others = [word for word in counts if word not in roles]
     if others and "user" not in roles.values():
@@ -454,27 +451,9 @@ def roles_of(role: Field) -> dict[str, str]:
     return roles
 
 
-def role_by_word(value: str, path: str) -> str | None:
-    """The role that a word of a field stands for by what it means; None if that is not clear."""
-    word = value.lower()
-    if value in ("true", "false") and path:
+def _role_by_value(value: str, path: str) -> str | None:
+    """The role that a value of a field stands for; None if that is not clear."""
+    if value in ("true", "false"):
         about_user = re.search(r"user|customer|human|inbound|incoming", path, re.I) is not None
         return "user" if about_user == (value == "true") else "assistant"
-    for pattern, role in (
-        (
-            r"tool|function|api\b|observation|environment|knowledge.?base|database|sandbox|terminal|shell|crm|result|action|event",
-            "tool",
-        ),
-        (r"system|developer|instruction|guide|narrator", "system"),
-        (
-            r"user|customer|client|human|visitor|caller|driver|guest|patient|inbound|incoming|end.?user",
-            "user",
-        ),
-        (
-            r"agent|bot|assistant|ai\b|advisor|wizard|operator|rep\b|support|model|outbound|outgoing",
-            "assistant",
-        ),
-    ):
-        if re.search(pattern, word):
-            return role
-    return None
+    return role_meant(value)

@@ -14,10 +14,11 @@ from typing import Any
 
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quoted
-from engine.formats.messages.normalise import role_named
+from engine.formats.messages.roles import role_meant
 from engine.formats.paths import decoded, read_path
 
 _MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
+_MOST_SPEAKERS = 12
 _LEAST_MARKED = 0.7
 """Share of the texts that begin with a turn, in a field that holds whole conversations as text."""
 
@@ -309,12 +310,12 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
         marks: Counter[str] = Counter()
         whole = 0
         for text in field.values[:200]:
-            found = [mark for mark in _MARK.findall(text) if _speaks(mark)]
+            found = _speakers_in(text)
             marks.update(found)
             whole += len(set(found)) > 1
         if not marks or whole < _LEAST_MARKED * len(field.values[:200]):
             continue
-        words = dict(marks.most_common(6))
+        words = dict(marks.most_common(_MOST_SPEAKERS))
         role = Field(
             "role", tuple(word for word, count in words.items() for _ in range(count)), 1.0
         )
@@ -329,6 +330,10 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
         yield 2.0 * of.text_weight(field), Guess(table, field.path, field)
 
 
-def _speaks(mark: str) -> bool:
-    """Whether a word before a colon is known to be a speaker."""
-    return (role_named(mark) or of.role_by_word(mark, "")) is not None
+def _speakers_in(text: str) -> list[str]:
+    """The words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line begins
+    so, all."""
+    marks = _MARK.findall(text)
+    known = [mark for mark in marks if role_meant(mark) is not None]
+    lines = sum(bool(line.strip()) for line in text.splitlines())
+    return marks if known and len(marks) == lines else known

@@ -26,8 +26,8 @@ from engine.formats.messages.normalise import (
     created_at,
     in_time_order,
     messages_of,
-    role_named,
 )
+from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
 from engine.formats.reader import Draft, Reader
@@ -311,8 +311,11 @@ class _Reading:
         return made
 
     def _known_role(self, word: str) -> Destination | None:
-        """The role of a word that is told by the word alone."""
-        return self._mapped_role(word) or role_named(word)
+        """The role of a word that the word alone says; where speakers may be anybody, also `customer` or `agent`."""
+        if (role := self._mapped_role(word)) is not None:
+            return role
+        of_people = FIRST_SPEAKER in self._mapping.roles
+        return role_of_speaker(word) if of_people else role_named(word)
 
     def _mapped_role(self, word: str) -> Destination | None:
         """The role that the mapping gives a word."""
@@ -333,7 +336,7 @@ class _Reading:
             asked = as_word(user.first(self._record, self._record, self._outer))
             if asked:
                 return ("user" if word == asked else "assistant"), word
-        if word and (role := role_named(word)) is not None:
+        if word and (role := self._known_role(word)) is not None:
             return role, None
         if word in self._speakers:
             return self._speakers[word], word

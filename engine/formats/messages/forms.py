@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from engine.formats.json_values import as_json, storable
-from engine.formats.messages.normalise import role_named
 from engine.formats.messages.parts import part_kind
+from engine.formats.messages.roles import role_named
 from engine.formats.paths import decoded
 
 ChatMessage = dict[str, Any]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from engine.conversation import Message, Role, ToolCall
+from engine.conversation import Message, ToolCall
 from engine.formats.json_values import BadRecord, as_json, kind_of
 from engine.formats.messages.order import newest_first, order_keys
 from engine.formats.messages.parts import (
@@ -20,30 +20,10 @@ from engine.formats.messages.parts import (
     read_call,
     reasoning_text,
 )
+from engine.formats.messages.roles import role_named
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
-
-ROLE_NAMES: dict[str, Role] = {
-    "system": "system",
-    "developer": "developer",
-    "user": "user",
-    "human": "user",
-    "prompter": "user",
-    "assistant": "assistant",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
-    "ai": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-    "function_call": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "observation": "tool",
-    "tool_response": "tool",
-}
 
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
@@ -107,11 +87,6 @@ def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
     else as they are."""
     keys = order_keys(times)
     return items if keys is None or not newest_first(keys) else items[::-1]
-
-
-def role_named(word: str) -> Role | None:
-    """The role that a word of a log stands for, in any case of letters; None if it is no known word."""
-    return ROLE_NAMES.get(word) or ROLE_NAMES.get(word.lower())
 
 
 def messages_of(

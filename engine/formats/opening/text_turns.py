@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from engine.formats.messages.forms import UNKNOWN_ROLE
+from engine.formats.messages.roles import ASSISTANTS, USERS
 from engine.formats.opening.framing import MAX_RECORD, Frame
 from engine.formats.opening.source import Source
 
-_ASKS = "user|human|customer|client|caller|visitor|guest|patient|student|me|you|buyer|shopper|passenger|tenant|learner"
-_ANSWERS = (
-    r"assistant|agent|bot|chatbot|ai|gpt(?:-?\d[\w.]*)?|chatgpt|claude|gemini|copilot|llama|model|operator|support|"
-    r"representative|advisor|supervisor|manager|specialist|technician|consultant|receptionist|concierge|tutor|teacher|doctor|nurse|therapist|seller"
-    r"|instructor"
+_ASKS = "|".join(("user", "human", *USERS))
+_ANSWERS = "|".join(
+    ("assistant", "bot", "ai", "chatgpt", "model", *ASSISTANTS, r"gpt(?:-?\d[\w.]*)?")
 )
 _NAME_WORDS = 3
 """Words of a name; what is longer is the beginning of a sentence."""
@@ -74,6 +74,12 @@ _FAMILIES = (
     _speakers("question", "answer"),
     _speakers("prompt", "response|completion"),
 )
+_NAMED = re.compile(
+    rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
+    r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
+    re.MULTILINE,
+)
+"""A line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
 _CHATML = re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})\n")
 _HEADERS = re.compile(r"<\|start_header_id\|>(?P<speaker>[^\n|<]{1,40})<\|end_header_id\|>\n*")
 _CHAT_ENDS = re.compile(r"<\|(?:im_end|eot_id|end_of_text|begin_of_text)\|>\s*")
@@ -187,7 +193,35 @@ def _record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
 
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
-    return next(filter(None, (one.turns(one.plain, text) for one in _FAMILIES)), [])
+    known = next(filter(None, (one.turns(one.plain, text) for one in _FAMILIES)), [])
+    return _with_others(known, text) if known else []
+
+
+def _with_others(known: list[re.Match[str]], text: str) -> list[re.Match[str]]:
+    """The turns of a text with those of speakers in no list: names before a colon, if that is how every line begins, or
+    if they have a time as all other turns have. Elsewhere such a line may be part of a turn, as `Note: ...`."""
+    starts = {one.start() for one in known}
+    found = _NAMED.finditer(text, known[0].start())
+    others = [one for one in found if one.start() not in starts]
+    if all(one["time"] for one in known):
+        others = [one for one in others if one["time"]]
+    else:
+        lines = text[known[0].start() :].splitlines()
+        introduced = any(text[: one.start()].rstrip().endswith(":") for one in others)  # a list
+        if introduced or sum(bool(line.strip()) for line in lines) > len(known) + len(others):
+            return known
+    return sorted([*known, *others], key=lambda one: one.start())
+
+
+def _with_doubts(record: dict[str, Any]) -> dict[str, Any]:
+    """The record; a message in which somebody in no list may speak is marked, if several messages have that name."""
+    messages = record["messages"]
+    named = [{one["speaker"] for one in _NAMED.finditer(said["content"])} for said in messages]
+    counts = Counter(name for names in named for name in names)
+    for message, names in zip(messages, named, strict=True):
+        if again := sorted(name for name in names if counts[name] > 1):
+            message[UNKNOWN_ROLE] = ", ".join(again)
+    return record
 
 
 def _plain_parts(text: str) -> list[str]:
@@ -380,7 +414,7 @@ _STYLES: tuple[_Style, ...] = (
     _Style(
         "text",
         lambda text: bool(_plain_turns(text)),
-        lambda text: _spelled_out(_divided(_plain_turns(text), text)),
+        lambda text: _with_doubts(_spelled_out(_divided(_plain_turns(text), text))),
         _plain_parts,
     ),
 )

@@ -86,8 +86,8 @@ def test_names_as_speakers() -> None:
 
 def test_unknown_role_is_not_guessed() -> None:
     """A role of an unknown word is rejected with it, since a guess would be silently wrong."""
-    (only,) = read(b'{"session_id":1,"role":"wizard","text":"x"}\n')
-    assert "wizard" in getattr(only, "reason", "")
+    (only,) = read(b'{"session_id":1,"role":"sorcerer","text":"x"}\n')
+    assert "sorcerer" in getattr(only, "reason", "")
 
 
 @pytest.mark.parametrize(

@@ -239,3 +239,35 @@ def test_text_is_read_as_a_conversation() -> None:
     ]
     assert record.raw == b"Customer: Hi\nSupport: Ho\nCustomer: Bye\n"
     assert found.detection.format == "transcript"
+
+
+@pytest.mark.parametrize(
+    ("text", "turns", "doubts"),
+    [
+        (
+            "Customer: It is late.\nAgent: I cannot help\nAnn Lee: I refund you\nCustomer: Thanks\n",
+            [("user", None), ("assistant", None), ("assistant", "Ann Lee"), ("user", None)],
+            [],
+        ),
+        (
+            "[10:01] Customer: Hi\nagain\n[10:02] Agent: No\nNote: none\n[10:03] Ann: Yes\n",
+            [("user", None), ("assistant", None), ("assistant", "Ann")],
+            [],
+        ),
+        (
+            "User: a cake\nBot: Take this:\nFlour: 1 kg\nUser: and bread?\nBot: Ok\nFlour: 2 kg\n",
+            [("user", None), ("assistant", None)] * 2,
+            ["role Flour"],
+        ),
+    ],
+    ids=["every line has a speaker", "turns have times", "a list within a turn"],
+)
+def test_speakers_in_no_list(
+    text: str, turns: list[tuple[str, str | None]], doubts: list[str]
+) -> None:
+    """A name before a colon is a speaker where all lines, or all times, say so; elsewhere, if it comes again, the
+    account names it."""
+    (record,) = opened(text.encode()).records()
+    assert isinstance(record, Parsed)
+    assert [(message.role, message.name) for message in record.conversation.messages] == turns
+    assert list(record.account.unknown) == doubts

@@ -1,0 +1,93 @@
+"""The words that logs, tables and transcripts have for who speaks, and the roles that they stand for."""
+
+from __future__ import annotations
+
+import re
+
+from engine.conversation import Role
+
+CHAT_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "human": "user",
+    "prompter": "user",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "bing": "assistant",
+    "bard": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "function_call": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "observation": "tool",
+    "tool_response": "tool",
+}
+"""Roles of chat APIs and their exports; any format may have them."""
+
+USERS = (
+    "customer", "client", "caller", "visitor", "guest", "patient", "student", "me", "you", "buyer", "shopper",
+    "passenger", "tenant", "learner", "driver", "end-user", "end_user",
+)  # fmt: skip
+"""Words before a colon, in a column or under `speaker` for those who ask."""
+
+ASSISTANTS = (
+    "agent", "chatbot", "claude", "gemini", "copilot", "llama", "operator", "support", "rep", "representative",
+    "advisor", "supervisor", "manager", "specialist", "technician", "consultant", "receptionist", "concierge", "tutor",
+    "teacher", "doctor", "nurse", "therapist", "seller", "instructor", "wizard",
+)  # fmt: skip
+"""Words before a colon, in a column or under `speaker` for those who answer."""
+
+_OTHERS: dict[str, Role] = {
+    "lead": "user",
+    "inbound": "user",
+    "incoming": "user",
+    "question": "user",
+    "prompt": "user",
+    "outbound": "assistant",
+    "outgoing": "assistant",
+    "admin": "assistant",
+    "answer": "assistant",
+    "response": "assistant",
+    "completion": "assistant",
+}
+"""Words that stand for a speaker in a column of a table; before a colon they usually mean something else."""
+
+_SPEAKERS: dict[str, Role] = {
+    **_OTHERS,
+    **dict.fromkeys(USERS, "user"),
+    **dict.fromkeys(ASSISTANTS, "assistant"),
+}
+_SYSTEM = re.compile(r"system|developer|instruction|guide|narrator")
+_TOOL = re.compile(
+    r"tool|function|api\b|observation|environment|knowledge.?base|database|sandbox|terminal|shell|crm|result|action|event"
+)
+_MANY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+def role_named(word: str) -> Role | None:
+    """The role that a word of a chat API stands for, in any case of letters; None if it is no known word."""
+    return CHAT_ROLES.get(word) or CHAT_ROLES.get(word.lower())
+
+
+def role_of_speaker(word: str) -> Role | None:
+    """The role that a word for a speaker stands for, in any case of letters; None if it is no known word."""
+    bare = word.strip().lower()
+    return CHAT_ROLES.get(bare) or _SPEAKERS.get(bare)
+
+
+def role_meant(text: str) -> Role | None:
+    """The role that a label with a known word in it stands for, as `support agent 2` or `userMessage`; None if none is
+    known. Of two words the last decides."""
+    if (role := role_of_speaker(text)) is not None:
+        return role
+    lower = text.lower()
+    if _TOOL.search(lower):
+        return "tool"
+    if _SYSTEM.search(lower):
+        return "system"
+    words = _MANY_WORDS.findall(text)
+    return next(filter(None, map(role_of_speaker, reversed(words))), None)
