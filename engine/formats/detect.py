@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,8 @@ from engine.formats.reader import Reader
 from engine.formats.readers import reader_named, recognised
 from engine.formats.recognising import choose_reader
 from engine.records.imports import Detection
+
+Join = Callable[[Iterator[Frame]], Iterator[Frame]]
 
 RECORDS_LOOKED_AT = 20
 BYTES_LOOKED_AT = 1 << 20
@@ -69,6 +71,7 @@ class Records:
     Attributes:
         reader: The reader of the format.
         detection: The format, and why.
+        first: The first record that can be read.
 
     Raises:
         FormatError: No format was chosen and none fits.
@@ -88,6 +91,7 @@ class Records:
         self._all_branches = all_branches
         self._source = _opened(content)
         self._framing: Framing = "lines"
+        self.first: Any = None
         try:
             self.reader, self.detection = self._examine(suffix, wanted)
         finally:
@@ -99,8 +103,11 @@ class Records:
         """Number of bytes read so far; 0 for rows."""
         return self._source.position if self._source else 0
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self, join: Join | None = None) -> Iterator[Frame]:
         """Yields the records from the beginning, as the reader arranges them.
+
+        Args:
+            join: Changes the records before they are arranged.
 
         Raises:
             OSError: The content cannot be opened again.
@@ -109,6 +116,8 @@ class Records:
         if not self._content.once:
             self._source = _opened(self._content)
         found = _framed(self._content, self._source, self._framing, reader)
+        if join is not None:
+            found = join(found)
         yield from found if reader.arrange is None else reader.arrange(found, self._all_branches)
 
     def close(self) -> None:
@@ -124,6 +133,7 @@ class Records:
         values = [frame.value for frame in sample if frame.reason is None]
         if self._framing == "list" and values and _one_conversation(values[0], wanted):
             self._framing, values = "values", [values]
+        self.first = values[0] if values else None
         if wanted is not None:
             return reader_named(wanted), Detection(wanted, "the format was chosen with --format")
         if values and (what := _what_else(values[0])):
@@ -179,6 +189,23 @@ def sample_of(content: Content, suffix: str) -> list[Frame]:
     if source is not None:
         framing, _ = _framing_of(source, suffix)
     return _first(_framed(content, source, framing, None), RECORDS_TRIED, BYTES_TRIED)
+
+
+def all_records(content: Content, suffix: str) -> Iterator[Frame]:
+    """All records of a content of any format, as they are framed.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    source = _opened(content)
+    framing: Framing = "lines"
+    try:
+        if source is not None:
+            framing, _ = _framing_of(source, suffix)
+        yield from _framed(content, source, framing, None)
+    finally:
+        if source is not None:
+            source.close()
 
 
 def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:

@@ -6,13 +6,15 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from engine.errors import FormatError, UnknownFormat
-from engine.formats.detect import Records, sample_of
+from engine.formats.detect import Join, Records, all_records, sample_of
+from engine.formats.joining import Batches, Joinable, Threads, is_answer, is_request
 from engine.formats.opening.containers import Content, cannot_open, contents, is_other
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
 from engine.formats.readers import reader_named
@@ -55,6 +57,7 @@ def open_inputs(
     format: str | None = None,
     stdin: BinaryIO | None = None,
     all_branches: bool = False,
+    together: Sequence[str] = (),
 ) -> Iterator[Input]:
     """Opens files, folders and `-` (standard input) in the given order; the files of a folder are sorted.
 
@@ -66,6 +69,7 @@ def open_inputs(
         format: Name of a format; None to detect it for each input.
         stdin: Stream to read for `-`; None: the standard input of the process.
         all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
+        together: All paths of an import of which `paths` are some; parts of their conversations may lie in the others.
 
     Raises:
         FormatError: At the call: a path or format does not exist, a folder has no conversations, or a named file cannot
@@ -73,7 +77,7 @@ def open_inputs(
     """
     if format is not None:
         reader_named(format)
-    opener = _Opener(format, all_branches)
+    opener = _Opener(format, all_branches, [os.fspath(path) for path in (*paths, *together)])
     plan: list[Iterator[Input] | list[Input]] = []
     for given in paths:
         path = os.fspath(given)
@@ -110,9 +114,12 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
 class _Opener:
     """Opens paths with the options of one call of `open_inputs`."""
 
-    def __init__(self, format: str | None, all_branches: bool) -> None:
+    def __init__(self, format: str | None, all_branches: bool, given: Sequence[str]) -> None:
         self._format = format
         self._all_branches = all_branches
+        self._given = given
+        self._threads: dict[str, Threads] = {}
+        self._batches: dict[str, Batches] = {}
 
     def named(self, path: str) -> list[Input]:
         """Opens a file that the person named; of an archive or a database all that is in it."""
@@ -181,7 +188,7 @@ class _Opener:
                 passed.append(content.label)
                 continue
             try:
-                opened.append(self._opened(content))
+                opened.append(self._opened(content, found))
             except (FormatError, OSError) as error:
                 refused = self._refused(content, error)
                 if isinstance(refused, _PassedOver):
@@ -198,12 +205,90 @@ class _Opener:
             return _PassedOver(content.label, [content.label], content.size or 0)
         return _Unreadable(content, _reason(content.label, error))
 
-    def _opened(self, content: Content) -> Input:
+    def _opened(self, content: Content, found: Sequence[Content] = ()) -> Input:
         if content.error is not None:
             raise content.error
         suffix = _suffix(content.label)
         records = Records(content, suffix, self._format, self._all_branches)
-        return _Conversations(content, records, chosen=self._format is not None)
+        chosen = self._format is not None
+        if records.reader.thread_of is not None:
+            threads = self._threads_with(content, found, records.reader.thread_of)
+            if len(threads.files) > 1:
+                join = partial(threads.joined, content.label)
+                return _Conversations(
+                    content, records, chosen=chosen, join=join, beside=threads.files
+                )
+        if is_answer(records.first) or is_request(records.first):
+            batches = self._batches_with(content, found)
+            note = batches.note(records.first)
+            files = batches.files
+            return _Conversations(
+                content, records, chosen=chosen, join=batches.joined, beside=files, note=note
+            )
+        return _Conversations(content, records, chosen=chosen)
+
+    @cached_property
+    def _imported(self) -> list[str]:
+        """The files that are imported."""
+        files: list[str] = []
+        for path in self._given:
+            files += logs_in(path)[0] if os.path.isdir(path) else [path]
+        return list(dict.fromkeys(files))
+
+    def _threads_with(
+        self, content: Content, found: Sequence[Content], thread_of: Callable[[Any], str]
+    ) -> Threads:
+        """The threads of the files that are imported and lie in the folder of a content."""
+        folder = os.path.dirname(content.label)
+        if folder not in self._threads:
+            others = _joinables(found) if len(found) > 1 else map(_joinable, self._imported)
+            files = [file for file in others if os.path.dirname(file.label) == folder]
+            files.sort(key=lambda file: file.label)  # daily files are named by their dates
+            self._threads[folder] = Threads(files, thread_of)
+        return self._threads[folder]
+
+    def _batches_with(self, content: Content, found: Sequence[Content]) -> Batches:
+        """The requests and answers in the files that are imported, and the requests in the folder of a content."""
+        folder = os.path.dirname(content.label)
+        if folder not in self._batches:
+            if len(found) > 1:
+                files = [(file, True) for file in _joinables(found)]
+            else:
+                inside = sorted(os.listdir(folder or ".")) if not content.once else []
+                near = [os.path.join(folder, name) for name in inside]
+                known = {os.path.realpath(path) for path in self._imported}
+                paths = [path for path in near if os.path.realpath(path) not in known]
+                files = [(_joinable(path), True) for path in self._imported if _in_lines(path)]
+                files += [(_joinable(path), False) for path in paths if _in_lines(path)]
+            self._batches[folder] = Batches(files)
+        return self._batches[folder]
+
+
+def _joinables(found: Sequence[Content]) -> list[Joinable]:
+    """What is in an archive, as files that may have parts of each other."""
+    return [
+        Joinable(one.label, partial(all_records, one, _suffix(one.label)))
+        for one in found
+        if one.kind == "log" and one.error is None
+    ]
+
+
+def _joinable(path: str) -> Joinable:
+    """A file that may have a part of the records of another; of an archive nothing is read."""
+
+    def frames() -> Iterator[Frame]:
+        if not os.path.isfile(path):
+            return
+        for one in contents(path, _stem(Path(path).name)):
+            if one.label == path and one.kind == "log" and one.error is None:
+                yield from all_records(one, _suffix(path))
+
+    return Joinable(path, frames)
+
+
+def _in_lines(path: str) -> bool:
+    """Whether a file is JSON Lines by its name."""
+    return _suffix(path) in (".jsonl", ".ndjson")
 
 
 def logs_in(folder: str) -> tuple[list[str], list[str]]:
@@ -242,8 +327,20 @@ class _Conversations:
     A record of another shape than the input's is read by the reader that knows it, unless the person chose the format.
     """
 
-    def __init__(self, content: Content, records: Records, *, chosen: bool) -> None:
+    def __init__(
+        self,
+        content: Content,
+        records: Records,
+        *,
+        chosen: bool,
+        join: Join | None = None,
+        beside: Sequence[str] = (),
+        note: str = "",
+    ) -> None:
         self._content = content
+        self._join = join
+        self.beside = tuple(path for path in beside if path != content.label)
+        self._note = note
         self._chosen = chosen
         self._records = records
         self._name = content.name.encode("utf-8", "replace").decode("utf-8")
@@ -258,7 +355,8 @@ class _Conversations:
 
     @property
     def detection(self) -> Detection:
-        return self._records.detection
+        found = self._records.detection
+        return replace(found, why=found.why + self._note)
 
     def position(self) -> int:
         content, position = self._content, self._records.position
@@ -269,7 +367,7 @@ class _Conversations:
     def records(self) -> Iterator[Parsed | Rejected]:
         ids = _Ids()
         try:
-            for frame in self._records.frames():
+            for frame in self._records.frames(self._join):
                 yield self._record(frame, ids)
         except OSError as error:
             yield Rejected(None, b"", cannot_open(self.label, error).message)
@@ -315,6 +413,8 @@ class _Ids:
 class _Unreadable:
     """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
 
+    beside: Sequence[str] = ()
+
     def __init__(self, content: Content, reason: str) -> None:
         self._content = content
         self._reason = reason
@@ -346,8 +446,13 @@ class _Unreadable:
 
 
 class _PassedOver:
-    """An input without records, which names the files of a folder, or what else is in an archive, that hold no
-    conversations; `size` is that of those which were looked into."""
+    """An input without records. It names what holds no conversations in a folder or an archive.
+
+    Attributes:
+        size: Size of those files that were looked into, in bytes.
+    """
+
+    beside: Sequence[str] = ()
 
     def __init__(self, label: str, names: list[str], size: int) -> None:
         self._label = label

@@ -40,6 +40,7 @@ class Reader:
         left_out: Keys whose values are left in the original record on purpose.
         arrange: Splits records that are several conversations and groups those of which several are one; the flag asks
             for all branches of a tree of messages. None if each record is one conversation.
+        thread_of: Returns the id of the thread of a record, "" for none. None if no thread runs over several files.
         conditions: How much it asks of a record; of readers that recognise the same, the one that asks most is taken.
     """
 
@@ -51,3 +52,4 @@ class Reader:
     conditions: int = 0
     title: str = ""
     sample: str = ""
+    thread_of: Callable[[Any], str] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol, get_args
 
@@ -223,6 +223,10 @@ class Input(Protocol):
     @property
     def detection(self) -> Detection:
         """The detected format."""
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """Other files from which its conversations have a part, such as the requests of a batch."""
 
     def position(self) -> int:
         """Bytes of `size` read so far."""

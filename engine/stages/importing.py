@@ -137,6 +137,7 @@ class ImportStage:
                     format=self._format,
                     stdin=self._stdin,
                     all_branches=self._all_branches,
+                    together=[one for one in self._paths if one != STDIN],
                 )
                 for source in opened:
                     yield from self._import(source, run_id)
@@ -191,7 +192,7 @@ class ImportStage:
             )
         )
         self._source_ids.add(source_id)
-        digest = sources_read.digest_of(source.label, repr(self._settings))
+        digest = sources_read.digest_of(source.label, repr(self._settings), source.beside)
         if digest is not None:
             with self._project.reading() as conn:
                 before = imports.read_before(conn, source_id, digest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -16,12 +16,13 @@ _WRITTEN_LATER = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""
 
 
-def digest_of(label: str, settings: str) -> bytes | None:
-    """SHA-256 over the file of a source and over all that determines how it is read; None if it is no file on disk.
+def digest_of(label: str, settings: str, beside: Sequence[str] = ()) -> bytes | None:
+    """SHA-256 over the files of a source and over all that determines how it is read; None if it is no file on disk.
 
     Args:
         label: Of the source: the path, and what is in an archive or a database after `: `.
         settings: The settings of the import.
+        beside: Labels of other files from which its conversations have a part.
     """
     path = label
     while not os.path.exists(path) and ": " in path:
@@ -29,7 +30,7 @@ def digest_of(label: str, settings: str) -> bytes | None:
     if not os.path.isfile(path):
         return None
     digest = hashlib.sha256(f"{settings}\n{_readers()}\n".encode("utf-8", "surrogateescape"))
-    for part in (path, path + _WRITTEN_LATER):
+    for part in (path, path + _WRITTEN_LATER, *beside):
         if os.path.isfile(part):
             with open(part, "rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())

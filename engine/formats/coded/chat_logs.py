@@ -138,6 +138,9 @@ def _read_openai(record: Any, fallback_id: str, _: Any) -> Draft:
         fields |= _rest(request, "messages")
     if messages[0].role == "system":
         fields.pop("system", None)
+    differ = {key: fields[key] for key in fields if key in rest and rest[key] != fields[key]}
+    if differ:  # as the model that was asked for, and the version of it that answered
+        rest["request"] = differ
     found = record_id(record, _OPENAI_IDS, fallback_id)
     return Draft(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
 

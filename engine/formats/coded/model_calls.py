@@ -98,8 +98,8 @@ MODEL_CALLS: tuple[Reader, ...] = (
     ),
     _call(
         "anthropic_batch", "results of Anthropic's Message Batches", "",
-        "custom_id, result.type", "", "result.message",
-        "result.message.content, result.message.role, result.message.type",
+        "custom_id, result.type", "params", "result.message",
+        "params.messages, params.system, result.message.content, result.message.role, result.message.type",
     ),
     _call(
         "bedrock_log", "logs of calls in Amazon Bedrock", "doc/bedrock_invocation_log.jsonl",

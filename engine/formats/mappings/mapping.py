@@ -73,11 +73,13 @@ class Group:
 
     Attributes:
         others: Whether records without an id are one conversation, and not broken.
+        across_files: Whether those with the same id may lie in several files of a folder.
     """
 
     by: Path | None
     order: Path | None
     others: bool = False
+    across_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,8 @@ def _group(table: Table[str, Any]) -> Group | None:
     order, others = taken.path("order"), taken.text("others")
     if others not in ("", "file"):
         raise BadMapping('`others` in [group] is not "file"')
-    group = Group(None if by == "file" else read_path(by), order, bool(others))
+    path = None if by == "file" else read_path(by)
+    group = Group(path, order, bool(others), taken.truth_value("across_files"))
     taken.end()
     return group
 

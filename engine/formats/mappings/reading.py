@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from engine.formats.mappings.mapping import (
     OTHER_SPEAKERS,
     CallMapping,
     Destination,
+    Group,
     Items,
     Mapping,
     Turn,
@@ -57,7 +58,15 @@ def reader_of(mapping: Mapping) -> Reader:
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
+        thread_of=_thread_of(mapping.group),
     )
+
+
+def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
+    if group is None or group.by is None or not group.across_files:
+        return None
+    by = group.by
+    return lambda record: as_word(by.first(record))
 
 
 def _arranges(mapping: Mapping) -> bool:

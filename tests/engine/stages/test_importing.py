@@ -173,6 +173,7 @@ class _Endless:
 
     label = "endless"
     size = None
+    beside = ()
     detection = Detection("uniform", "made up")
 
     def __init__(self) -> None:
@@ -202,7 +203,7 @@ class TestStopping:
         outcomes: list[RunOutcome] = []
         thread = threading.Thread(target=lambda: outcomes.append(runner.run(stage)))
         thread.start()
-        endless.flowing.wait()
+        assert endless.flowing.wait(60)
         runner.cancel(1)
         thread.join()
         (outcome,) = outcomes

@@ -1,0 +1,111 @@
+"""Conversations of which parts lie in several files: batches with their requests, threads of several days."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.formats.inputs import open_inputs
+from engine.records.imports import Input, Parsed
+from engine.stages.sources_read import digest_of
+
+ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is 2+2?"}]
+OPENAI_REQUEST = {"custom_id": "r1", "url": "/v1/chat", "body": {"model": "m", "messages": ASKED}}
+OPENAI_ANSWER = {
+    "id": "batch_1",
+    "custom_id": "r1",
+    "response": {"body": {"choices": [{"message": {"role": "assistant", "content": "It is 4."}}]}},
+}
+ANTHROPIC_REQUEST = {"custom_id": "r1", "params": {"system": "Be brief.", "messages": ASKED[1:]}}
+ANTHROPIC_ANSWER = {
+    "custom_id": "r1",
+    "result": {
+        "type": "succeeded",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "It is 4."}]},
+    },
+}
+PAIRS = [(OPENAI_REQUEST, OPENAI_ANSWER), (ANTHROPIC_REQUEST, ANTHROPIC_ANSWER)]
+
+
+def write(path: Path, *records: Any, as_list: bool = False) -> str:
+    """Writes records as JSON Lines or as a list; returns the path."""
+    path.parent.mkdir(exist_ok=True)
+    lines = "\n".join(map(json.dumps, records))
+    path.write_text(json.dumps(records) if as_list else lines + "\n", encoding="utf-8")
+    return str(path)
+
+
+def said(source: Input) -> list[list[tuple[str, str]]]:
+    """Roles and texts of the conversations of an input, of which no record may be rejected."""
+    found = list(source.records())
+    assert all(isinstance(record, Parsed) for record in found)
+    return [
+        [(message.role, message.content) for message in record.conversation.messages]
+        for record in found
+        if isinstance(record, Parsed)
+    ]
+
+
+@pytest.mark.parametrize(("request_", "answer"), PAIRS, ids=["openai", "anthropic"])
+def test_answers_of_a_batch_have_their_requests(tmp_path: Path, request_: Any, answer: Any) -> None:
+    """An answer is one conversation with its request, found by `custom_id` in the folder; a request without an answer
+    stays one of its own, and the bytes of both are kept."""
+    alone = {**request_, "custom_id": "r2"}
+    write(tmp_path / "in.jsonl", alone, request_)
+    write(tmp_path / "out.jsonl", answer)
+    asked = [("system", "Be brief."), ("user", "What is 2+2?")]
+    first, second = open_inputs([str(tmp_path)])
+    assert said(first) == [asked]
+    assert said(second) == [[*asked, ("assistant", "It is 4.")]]
+    (record,) = second.records()
+    assert record.raw.split(b"\n")[0] == json.dumps(request_).encode()
+    (named,) = open_inputs([str(tmp_path / "out.jsonl")])
+    assert "joined with the requests in" in named.detection.why
+    assert said(named) == said(second)
+
+
+def test_files_of_a_batch_in_several_folders_are_joined_if_both_are_given(tmp_path: Path) -> None:
+    """The requests may lie elsewhere if their file is imported too; without them the reason says what is missing, and
+    the source is read again once they are there."""
+    asked = write(tmp_path / "a" / "in.jsonl", OPENAI_REQUEST)
+    answered = write(tmp_path / "b" / "out.jsonl", OPENAI_ANSWER)
+    (alone,) = open_inputs([answered])
+    assert "the requests are missing" in alone.detection.why
+    assert said(alone) == [[("assistant", "It is 4.")]]
+    (joined,) = open_inputs([answered], together=[asked, answered])
+    assert len(said(joined)[0]) == 3
+    (requests,) = open_inputs([asked], together=[asked, answered])
+    assert said(requests) == []
+    assert digest_of(answered, "", alone.beside) != digest_of(answered, "", joined.beside)
+
+
+def slack(ts: str, text: str, thread: str | None = None) -> dict[str, str]:
+    """A message of a Slack export."""
+    about = {"type": "message", "user": f"U{len(text) % 3}", "text": text, "ts": ts}
+    return about | ({"thread_ts": thread} if thread else {})
+
+
+def test_thread_over_several_days(tmp_path: Path) -> None:
+    """A thread is one conversation in the file where it begins, in a folder, in an archive, and of files in any order;
+    of a single file it is what the file has."""
+    question, answer = slack("1.1", "It is broken", "1.1"), slack("5.1", "Restart it!", "1.1")
+    one = write(tmp_path / "help" / "2024-01-01.json", question, slack("2.1", "Hi"), as_list=True)
+    two = write(tmp_path / "help" / "2024-01-02.json", answer, slack("6.1", "Bye"), as_list=True)
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        for path in (one, two):
+            archive.write(path, f"help/{Path(path).name}")
+    thread = [("user", "It is broken"), ("assistant", "Restart it!")]
+    wanted = [[thread, [("user", "Hi")]], [[("user", "Bye")]]]
+    folder = [said(source) for source in open_inputs([str(tmp_path / "help")])]
+    assert folder == wanted
+    assert [said(source) for source in open_inputs([str(tmp_path / "export.zip")])] == wanted
+    turned = [
+        said(source) for path in (two, one) for source in open_inputs([path], together=[two, one])
+    ]
+    assert turned == wanted[::-1]
+    (single,) = open_inputs([two])
+    assert said(single) == [[("user", "Restart it!")], [("user", "Bye")]]
