@@ -61,17 +61,22 @@ def with_context(prompt: Prompt, context: str) -> Prompt:
     return replace(prompt, before=f"{context.strip()}\n\n{prompt.before}")
 
 
-def read_summary(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | None]:
-    """Extracts the first sentence of a generated goal summary.
+def read_summary(
+    prompt: Prompt, reply: str, *, cut: bool, whole: bool = False
+) -> tuple[str, str | None]:
+    """Extracts the first sentence of a generated goal summary, or all of it.
 
     Args:
         cut: Whether the reply ended at the length limit.
+        whole: Take the reply as it is, with its lines.
 
     Returns:
         (goal, None), or an empty text and the reason why the reply is not a goal.
     """
     if not _has_words(reply):
         return "", "the model named no goal"
+    if whole:
+        return (prompt.reply + reply).strip(), None
     text = _SENTENCE_END.split(" ".join((prompt.reply + reply).split()), maxsplit=1)[0]
     if _REFUSAL.search(text):
         return "", "the model refused to name a goal"

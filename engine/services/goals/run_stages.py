@@ -14,6 +14,7 @@ from engine.jobs.contract import Stage
 from engine.model.interface import LoadOptions
 from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ASK, ClusteringRequest, ModelRequest
+from engine.stages.goals.as_paper import PaperStage, Wanted
 from engine.stages.goals.assigning import AssignStage
 from engine.stages.goals.clustering import ClusterStage
 from engine.stages.goals.deciding import DecideStage
@@ -32,6 +33,7 @@ from engine.views.merge_queue_cache import MergeQueueCache
 
 ABOUT_KEY = "goal_context"
 """Key of the project setting with a paragraph on the application, which comes before every summarising prompt."""
+PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,48 @@ class GoalStages:
                 log = self.queue_cache.decision_log
                 stages.append(NameStage(self.setup.project, log, cluster=cluster))
         return stages
+
+    def as_paper(self, request: ClusteringRequest, wanted: Wanted) -> list[Stage]:
+        """The stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with what is
+        measured of it. The last one is a `PaperStage`.
+
+        Args:
+            request: Of it `embedder`, `k`, `seed`, `model`, `filter` and `limit` are taken.
+
+        Raises:
+            UsageError: There is no such embedder or model, or no number of clusters is asked for.
+        """
+        if request.k is None:
+            raise UsageError(
+                "The paper's algorithm needs the number of clusters to begin with.",
+                "Give an overestimate with --k1.",
+            )
+        model, selection = self.model(request.model), Selection(request.filter, limit=request.limit)
+        summarise = self._summarise(model, selection, "paper-summary")
+
+        def source() -> TextSource:
+            return TextSource("summary", summarise.config_hash)
+
+        embed = EmbedStage(
+            self.setup.project,
+            self._vectoriser(request.embedder, request.seed),
+            source,
+            selection=selection,
+        )
+        paper = PaperStage(
+            self.setup.project,
+            self.setup.process,
+            model,
+            self.queue_cache.decision_log,
+            embed,
+            source,
+            lambda: self._vectoriser(request.embedder, request.seed).embedder,
+            {name: self.setup.prompts.prompt(name) for name in PAPER_PROMPTS},
+            k=request.k,
+            seed=request.seed,
+            wanted=wanted,
+        )
+        return [*self.setup.tuning.before(model), summarise, embed, paper]
 
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
         """The stages that ask a model about at most `most` undecided pairs of the clustering that is shown."""
@@ -187,10 +231,12 @@ class GoalStages:
             cluster=cluster,
         )
 
-    def _summarise(self, model: RunModel, selection: Selection) -> SummariseStage:
+    def _summarise(
+        self, model: RunModel, selection: Selection, name: str = "summary"
+    ) -> SummariseStage:
         with self.setup.project.reading() as conn:
             about = str(settings.get(conn, ABOUT_KEY, ""))
-        prompt = with_context(self.setup.prompts.prompt("summary"), about)
+        prompt = with_context(self.setup.prompts.prompt(name), about)
         self.setup.endpoints.check_writing(model.model, prompt)
         return SummariseStage(
             self.setup.project,
@@ -198,6 +244,7 @@ class GoalStages:
             model,
             prompt,
             selection=selection,
+            whole=name == "paper-summary",
         )
 
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:

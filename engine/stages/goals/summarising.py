@@ -37,15 +37,17 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         prompt: Prompt,
         *,
         selection: Selection = ALL,
+        whole: bool = False,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             prompt: The prompt, with the context paragraph of the project in front.
             selection: The conversations to summarise.
+            whole: Whether the whole reply is the summary, all its parts; else its first sentence.
         """
         super().__init__(project, process, model)
-        self._prompt, self._selection = prompt, selection
+        self._prompt, self._selection, self._whole = prompt, selection, whole
         self.written = self.without = 0
 
     @property
@@ -57,7 +59,8 @@ class SummariseStage(BlockStage[int, GoalEntry]):
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine each summary."""
         context = self._work.model.options.context
-        return {"prompt": self._prompt.as_params(), "context": context}
+        params = {"prompt": self._prompt.as_params(), "context": context}
+        return {**params, "whole": True} if self._whole else params
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Summarises block by block; each in one transaction with the counter of the run.
@@ -113,7 +116,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         answers = []
         for reply in replies:
             cut = reply.stopped == "length"
-            text, reason = read_summary(self._prompt, reply.text, cut=cut)
+            text, reason = read_summary(self._prompt, reply.text, cut=cut, whole=self._whole)
             answers.append((text, reply.text, reason))
         return answers
 

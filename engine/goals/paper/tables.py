@@ -1,0 +1,69 @@
+"""Table 4 and Figure 4 of Soroka et al. from clusterings of the whole algorithm, merging included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.goals.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Mean distances of rows to the centres of their clusters; None without rows.
+
+    Attributes:
+        rows: Number of rows measured.
+        cosine: One minus the cosine with the centre.
+        euclidean: To the mean of the cluster's rows, which are of length 1.
+    """
+
+    rows: int
+    cosine: float | None
+    euclidean: float | None
+
+
+def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
+    """Distances of rows to the centres of their own clusters; rows with a negative label are left out."""
+    centres = _centres(vectors, labels)
+    inside = labels >= 0
+    return _measured(vectors[inside], centres[labels[inside]])
+
+
+def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Distances:
+    """Distances of other rows to the nearest centre by cosine; rows of zeros are left out."""
+    centres = _centres(vectors, labels)
+    live = others[has_vector(others)]
+    nearest = (live @ unit_rows(centres).T).argmax(axis=1)
+    return _measured(live, centres[nearest])
+
+
+def agreement(runs: Sequence[Numbers]) -> list[float]:
+    """Adjusted Rand index of each pair of runs over the rows that both placed, in the order (0, 1), (0, 2), ...
+
+    Args:
+        runs: Cluster of each row, negative where a run does not have the row.
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    found = []
+    for at, one in enumerate(runs):
+        for other in runs[at + 1 :]:
+            both = (one >= 0) & (other >= 0)
+            found.append(float(adjusted_rand_score(one[both], other[both])))
+    return found
+
+
+def _centres(vectors: Vectors, labels: Numbers) -> Floats:
+    count = int(labels.max()) + 1
+    return np.stack([vectors[labels == number].mean(axis=0) for number in range(count)])
+
+
+def _measured(rows: Vectors, centres: Floats) -> Distances:
+    if not len(rows):
+        return Distances(0, None, None)
+    cosines = np.einsum("ij,ij->i", rows, unit_rows(centres))
+    lengths = np.linalg.norm(rows - centres, axis=1)
+    return Distances(len(rows), float((1 - cosines).mean()), float(lengths.mean()))

@@ -1,0 +1,128 @@
+"""What a run of the paper's goals found, as a JSON document; agreement with gold goals where they came along."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from engine.goals.embedders.vectors import Numbers
+from engine.goals.paper.clustering import PaperClusters
+from engine.goals.paper.tables import agreement
+from engine.stages.goals.as_paper import PaperResult
+from engine.store import imports
+from engine.store.project import Project
+
+
+def gold_goals(project: Project) -> dict[int, str]:
+    """The gold goal of each conversation that has one, by id."""
+    with project.reading() as conn:
+        return {
+            key: truth["goal"]
+            for key, truth in imports.truths(conn)
+            if isinstance(truth.get("goal"), str)
+        }
+
+
+def as_json(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
+    """The result.
+
+    Args:
+        gold: Gold goals by conversation; may be empty.
+    """
+
+    def run(one: PaperClusters) -> dict[str, Any]:
+        sizes = np.bincount(one.labels[one.labels >= 0], minlength=len(one.descriptions))
+        return {
+            "clusters_before": int(one.first.max()) + 1,
+            "clusters": len(one.descriptions),
+            "asked": one.asked,
+            "merged": one.merged,
+            "unread": one.unread,
+            "undescribed": one.undescribed,
+            "groups": [
+                {"size": int(size), "description": description}
+                for size, description in zip(sizes, one.descriptions, strict=True)
+            ],
+            "against_gold": _against(one.labels.tolist(), found.ids, gold),
+        }
+
+    table = None
+    if found.train is not None and found.train_distances and found.test_distances:
+        table = {
+            "clusters_train": len(found.train.descriptions),
+            "train": asdict(found.train_distances),
+            "test": asdict(found.test_distances),
+            "without_vector": len(found.ids)
+            - found.train_distances.rows
+            - found.test_distances.rows,
+            "clusters_full": len(found.full.descriptions),
+            "full": asdict(found.distances),
+        }
+    orders = [_numbered(labels) for labels in found.categories]
+    baseline = [
+        {
+            "categories": len({category for each in labels for category in each}),
+            "several": sum(1 for each in labels if len(each) > 1),
+            "without": sum(1 for each in labels if not each),
+            "most_used": Counter(category for each in labels for category in each).most_common(10),
+            "against_gold": _against(
+                [number if number >= 0 else None for number in numbers.tolist()], found.ids, gold
+            ),
+        }
+        for labels, numbers in zip(found.categories, orders, strict=True)
+    ]
+    ari_orders = agreement(orders)
+    return {
+        "conversations": len(found.ids),
+        "clustering": run(found.full),
+        "table_4": table,
+        "figure_4": {
+            "ari_seeds": found.ari_seeds,
+            "ari_seeds_mean": _mean(found.ari_seeds),
+            "ari_bootstraps": found.ari_bootstraps,
+            "ari_bootstraps_mean": _mean(found.ari_bootstraps),
+            "seeds": [run(one) for one in found.seeds],
+            "bootstraps": [run(one) for one in found.bootstraps],
+        },
+        "llm_only": {
+            "orders": baseline,
+            "ari_orders": ari_orders,
+            "ari_orders_mean": _mean(ari_orders),
+            "shortened": found.shortened,
+        },
+    }
+
+
+def _numbered(labels: Sequence[tuple[str, ...]]) -> Numbers:
+    """Each set of categories as one cluster; conversations without a category have -1."""
+    known: dict[frozenset[str], int] = {}
+    return np.array(
+        [known.setdefault(frozenset(each), len(known)) if each else -1 for each in labels],
+        dtype=np.int32,
+    )
+
+
+def _against(
+    labels: Sequence[Hashable], ids: Sequence[int], gold: Mapping[int, str]
+) -> dict[str, Any] | None:
+    """V-measure and adjusted Rand index against gold goals; None without two different ones."""
+    from sklearn.metrics import adjusted_rand_score, v_measure_score
+
+    known = [(gold[key], str(label)) for key, label in zip(ids, labels, strict=True) if key in gold]
+    if len({goal for goal, _ in known}) < 2:
+        return None
+    goals, own = zip(*known, strict=True)
+    return {
+        "n": len(known),
+        "v_measure": float(v_measure_score(goals, own)),
+        "ari": float(adjusted_rand_score(goals, own)),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return mean(values) if values else None

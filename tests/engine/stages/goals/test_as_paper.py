@@ -1,0 +1,74 @@
+"""The paper's goals on a real project with the real model, from free summaries to the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.goals.embedders.embedder import embedder_for
+from engine.jobs.runner import JobDone
+from engine.services.goals.paper_report import as_json
+from engine.services.goals.run_stages import PAPER_PROMPTS
+from engine.stages.goals.as_paper import PaperStage, Wanted
+from engine.stages.goals.embedding import EmbedStage
+from engine.stages.goals.summarising import SummariseStage
+from engine.stages.model_work import RunModel
+from engine.stages.selection import Selection
+from engine.store.goals import clusterings
+from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import TextSource, stored_clustering
+from engine.worker.client import ModelProcess
+from tests.engine.stages import goal_runs, scored
+
+
+@pytest.fixture(autouse=True)
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Nine layers of the shipped weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        yield
+
+
+def test_everything(project: Project, decision_log: DecisionLog, process: ModelProcess) -> None:
+    """All that is printed of the paper comes from one run, and the clustering is shown with the model's
+    descriptions.
+    """
+    select = Selection(limit=6)
+    wanted = Wanted(seeds=1, bootstraps=1, share=0.5, orders=1)
+
+    model = RunModel(scored.model())
+    summarise = SummariseStage(
+        project, process, model, goal_runs.prompt("paper-summary", 12), selection=select, whole=True
+    )  # fmt: skip
+
+    def source() -> TextSource:
+        return TextSource("summary", summarise.config_hash)
+
+    embed = EmbedStage(project, goal_runs.tfidf(), source, selection=select)
+    paper = PaperStage(
+        project, process, model, decision_log, embed, source, lambda: embedder_for("tfidf"),
+        {name: goal_runs.prompt(name, 6) for name in PAPER_PROMPTS}, k=2, wanted=wanted,
+    )  # fmt: skip
+    outcomes = goal_runs.run(project, [summarise, embed, paper])
+    assert all(isinstance(one, JobDone) for one in outcomes), outcomes
+    with project.reading() as conn:
+        shown = stored_clustering(conn, None).id
+    assert paper.result
+    gold = {key: f"goal {key % 2}" for key in paper.result.ids}
+    found = as_json(paper.result, gold)
+
+    assert found["conversations"] == 6
+    assert found["clustering"]["clusters_before"] == 2
+    table = found["table_4"]
+    assert table["train"]["rows"] + table["test"]["rows"] + table["without_vector"] == 6
+    assert [len(found["figure_4"][kind]) for kind in ("seeds", "bootstraps")] == [1, 1]
+    (order,) = found["llm_only"]["orders"]
+    assert order["against_gold"]["n"] == 6
+    with project.reading() as conn:
+        stored = clusterings.clusters(conn, shown)
+    described = [group["description"] for group in found["clustering"]["groups"]]
+    assert [cluster.label for cluster in stored] == described
+    assert sum(cluster.size for cluster in stored) == 6
