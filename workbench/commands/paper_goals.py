@@ -134,9 +134,11 @@ def _gold(run: dict[str, Any]) -> str:
     against = run["against_gold"]
     if against is None:
         return ""
-    return (
-        f"; against gold V {against['v_measure']:.2f}, ARI {against['ari']:.2f} ({against['n']:,})"
-    )
+    figures = [
+        f"{name} {found['value']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
+        for name, found in (("V", against["v_measure"]), ("ARI", against["ari"]))
+    ]
+    return f"; against gold {', '.join(figures)}, {against['n']:,} conversations"
 
 
 def _distances(name: str, clusters: int | None, found: dict[str, Any]) -> str:

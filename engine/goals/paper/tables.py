@@ -40,7 +40,7 @@ def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Di
     return _measured(live, centres[nearest])
 
 
-def agreement(runs: Sequence[Numbers]) -> list[float]:
+def pairwise_ari(runs: Sequence[Numbers]) -> list[float]:
     """Adjusted Rand index of each pair of runs over the rows that both placed, in the order (0, 1), (0, 2), ...
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import mean
 from typing import Any
@@ -12,10 +12,11 @@ import numpy as np
 
 from engine.goals.embedders.vectors import Numbers
 from engine.goals.paper.clustering import PaperClusters
-from engine.goals.paper.tables import agreement
+from engine.goals.paper.tables import pairwise_ari
 from engine.stages.goals.as_paper import PaperResult
 from engine.store import imports
 from engine.store.project import Project
+from engine.validate.statistics.partitions import OUTSIDE, agreement
 
 
 def gold_goals(project: Project) -> dict[int, str]:
@@ -48,7 +49,7 @@ def as_json(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
                 {"size": int(size), "description": description}
                 for size, description in zip(sizes, one.descriptions, strict=True)
             ],
-            "against_gold": _against(one.labels.tolist(), found.ids, gold),
+            "against_gold": _against(one.labels, found.ids, gold),
         }
 
     table = None
@@ -70,13 +71,11 @@ def as_json(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
             "several": sum(1 for each in labels if len(each) > 1),
             "without": sum(1 for each in labels if not each),
             "most_used": Counter(category for each in labels for category in each).most_common(10),
-            "against_gold": _against(
-                [number if number >= 0 else None for number in numbers.tolist()], found.ids, gold
-            ),
+            "against_gold": _against(numbers, found.ids, gold),
         }
         for labels, numbers in zip(found.categories, orders, strict=True)
     ]
-    ari_orders = agreement(orders)
+    ari_orders = pairwise_ari(orders)
     return {
         "conversations": len(found.ids),
         "clustering": run(found.full),
@@ -107,21 +106,16 @@ def _numbered(labels: Sequence[tuple[str, ...]]) -> Numbers:
     )
 
 
-def _against(
-    labels: Sequence[Hashable], ids: Sequence[int], gold: Mapping[int, str]
-) -> dict[str, Any] | None:
-    """V-measure and adjusted Rand index against gold goals; None without two different ones."""
-    from sklearn.metrics import adjusted_rand_score, v_measure_score
-
-    known = [(gold[key], str(label)) for key, label in zip(ids, labels, strict=True) if key in gold]
-    if len({goal for goal, _ in known}) < 2:
+def _against(labels: Numbers, ids: Sequence[int], gold: Mapping[int, str]) -> dict[str, Any] | None:
+    """Agreement with gold goals, with 95% intervals; None without two different ones. What a run has in no group is one
+    more group."""
+    known = [at for at, key in enumerate(ids) if key in gold]
+    goals = [gold[ids[at]] for at in known]
+    if len(set(goals)) < 2:
         return None
-    goals, own = zip(*known, strict=True)
-    return {
-        "n": len(known),
-        "v_measure": float(v_measure_score(goals, own)),
-        "ari": float(adjusted_rand_score(goals, own)),
-    }
+    own = np.where(labels[known] < 0, OUTSIDE, labels[known]).astype(np.int64)
+    found = agreement(goals, own)
+    return {"n": len(known), "v_measure": asdict(found.v), "ari": asdict(found.ari)}
 
 
 def _mean(values: Sequence[float]) -> float | None:

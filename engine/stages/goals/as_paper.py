@@ -22,9 +22,9 @@ from engine.goals.paper.categories import categorise
 from engine.goals.paper.clustering import PaperClusters, Prompts, paper_clusters
 from engine.goals.paper.tables import (
     Distances,
-    agreement,
     assigned_distances,
     own_distances,
+    pairwise_ari,
 )
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.jobs.contract import Progress
@@ -211,13 +211,13 @@ class PaperStage(ModelStage):
         for number in range(self._wanted.seeds):
             seed = self._seed + 1 + number
             result.seeds.append(run_on(f"seed {seed}", None, seed, embedder, rows))
-        result.ari_seeds.extend(agreement([one.labels for one in (full, *result.seeds)]))
+        result.ari_seeds.extend(pairwise_ari([one.labels for one in (full, *result.seeds)]))
         for number in range(self._wanted.bootstraps):
             rng = np.random.default_rng([self._seed, number, 0xB0])
             some = np.unique(rng.integers(len(texts), size=len(texts))).astype(np.int32)
             made = run_on(f"bootstrap {number + 1}", some, self._seed, embedder, rows[some])
             result.bootstraps.append(made)
-            result.ari_bootstraps.extend(agreement([full.labels, made.labels]))
+            result.ari_bootstraps.extend(pairwise_ari([full.labels, made.labels]))
         if self._wanted.share is not None:
             test = held_out(len(texts), self._wanted.share, self._seed)
             some = np.flatnonzero(~test).astype(np.int32)

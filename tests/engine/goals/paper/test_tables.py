@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.goals.paper.tables import agreement, assigned_distances, own_distances
+from engine.goals.paper.tables import assigned_distances, own_distances, pairwise_ari
 
 ROWS = np.array([[1, 0], [0, 1], [-1, 0]], dtype=np.float32)
 LABELS = np.array([0, 0, 1], dtype=np.int32)
@@ -33,6 +33,6 @@ def test_agreement() -> None:
     one, same, other = (
         np.array(labels, dtype=np.int32) for labels in ([0, 0, 1, 1], [1, 1, 0, -1], [0, 1, 0, 1])
     )
-    first, second, _ = agreement([one, same, other])
+    first, second, _ = pairwise_ari([one, same, other])
     assert first == 1.0
     assert second < 0
