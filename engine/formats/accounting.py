@@ -141,14 +141,17 @@ def _other_ids(record: Any, taken: str) -> Iterator[tuple[str, str]]:
     """The fields of a record, and of its rows, that have the id of another conversation than the one taken."""
     if not isinstance(record, dict):
         return
-    for key in sorted(record.keys() & _IDS):
+    for key in sorted(_IDS.intersection(record)):
         if isinstance(record[key], str | int) and record[key] and str(record[key]) not in taken:
             yield key, str(record[key])
     for name in ("messages", "records"):
         listed = record.get(name)
-        rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
-        for key in sorted(rows[0].keys() & _IDS) if rows else ():
-            ids = dict.fromkeys(str(row[key]) for row in rows if row.get(key))
+        if not isinstance(listed, list) or not listed or not isinstance(listed[0], dict):
+            continue
+        for key in sorted(_IDS.intersection(listed[0])):
+            ids = dict.fromkeys(
+                str(row[key]) for row in listed if isinstance(row, dict) and row.get(key)
+            )
             for other_id in list(ids)[1:]:
                 yield key, other_id
 

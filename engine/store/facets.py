@@ -49,32 +49,27 @@ def facets_of(
             models |= _models(json.loads(message.facts or "{}"))
     for model in models or _models(meta):
         found[MODEL, _short(model)] = None
-    for key, value in _scalars("meta", meta, 0):
-        found[key, value] = None
-    for key, value in _scalars("truth", truth or {}, 0):
-        found[key, value] = None
+    found.update(dict.fromkeys(_scalars("meta", meta, 0)))
+    found.update(dict.fromkeys(_scalars("truth", truth or {}, 0)))
     return set(list(found)[:MOST])
 
 
 def add(conn: sqlite3.Connection, found: Iterable[tuple[int, Iterable[Facet]]]) -> None:
     """Indexes conversations by id, none of which is indexed yet."""
     # sorted, so that the same import gives the same ids in every process
-    rows = [
-        (key, value, conversation_id)
-        for conversation_id, own in found
-        for key, value in sorted(own)
-    ]
+    rows = [(facet, conversation_id) for conversation_id, own in found for facet in sorted(own)]
+    facets = dict.fromkeys(facet for facet, _ in rows)
     conn.executemany(
         "INSERT INTO facet (key, value, number) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        [
-            (key, value, float(value) if is_number(value) else None)
-            for key, value in dict.fromkeys(row[:2] for row in rows)
-        ],
+        [(key, value, float(value) if is_number(value) else None) for key, value in facets],
     )
+    ids = {
+        facet: conn.execute("SELECT id FROM facet WHERE key = ? AND value = ?", facet).fetchone()[0]
+        for facet in facets
+    }
     conn.executemany(
-        "INSERT INTO conversation_facet (facet_id, conversation_id)"
-        " SELECT id, ?3 FROM facet WHERE key = ?1 AND value = ?2 ON CONFLICT DO NOTHING",
-        rows,
+        "INSERT INTO conversation_facet (facet_id, conversation_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        sorted((ids[facet], conversation_id) for facet, conversation_id in rows),
     )
 
 
@@ -169,21 +164,26 @@ def _models(facts: Any) -> set[str]:
 
 
 def _scalars(name: str, value: Any, depth: int) -> Iterator[Facet]:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if depth < _DEEPEST:
             for key, inner in value.items():
-                yield from _scalars(f"{name}.{_short(str(key))}", inner, depth + 1)
+                path = f"{name}.{_short(str(key))}"
+                if isinstance(inner, dict | list):
+                    yield from _scalars(path, inner, depth + 1)
+                elif inner is not None:
+                    yield path, _short(_text(inner))
     elif isinstance(value, list):
         for item in value:
-            if not isinstance(item, Mapping | list):
-                yield from _scalars(name, item, depth)
-    elif value is not None:
-        yield name, _short(_text(value))
+            if item is not None and not isinstance(item, dict | list):
+                yield name, _short(_text(item))
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return repr(value) if value.__class__ is int else json.dumps(value)
 
 
 def _short(text: str) -> str:
-    return text[:LONGEST].encode("utf-8", "replace").decode("utf-8")
+    short = text[:LONGEST]
+    return short if short.isascii() else short.encode("utf-8", "replace").decode("utf-8")
