@@ -129,6 +129,7 @@ COMMANDS = (
         "verdicts:import_verdicts",
     ),
     Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
+    Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),

@@ -109,6 +109,49 @@ def cross_fit(
     return CrossFit(calibration.p(mean), p.std(axis=0), calibration.broken)
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe fitted to all conversations, for boundaries that come later.
+
+    Attributes:
+        weights: Shape (dimensions,); the log-odds of an end are `states @ weights + intercept`.
+    """
+
+    weights: States
+    intercept: float
+    calibration: Calibration
+
+    def p(self, states: States) -> Floats:
+        """Probability of an end at each boundary, shape (boundaries,)."""
+        return self.calibration.p(
+            np.asarray(states @ self.weights + self.intercept, dtype=np.float64)
+        )
+
+
+def fit(states: States, end: Bools, group: Ints) -> Probe:
+    """Fits a probe to every boundary; its calibration is that of held-out groups.
+
+    Args:
+        states, end, group: As `cross_fit` takes them.
+
+    Raises:
+        ValueError: There are fewer groups than folds, or only one label.
+    """
+    random = np.random.default_rng(SEED)
+    rows = _rows(np.arange(len(end)), end, random)
+    states, end, group = states[rows], end[rows], group[rows]
+    weight = even_weights(end, group)
+    # What the regression says at the origin and at each unit vector gives its weights on raw states.
+    units = np.vstack([np.zeros(states.shape[1]), np.eye(states.shape[1])]).astype(np.float32)
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        strength, held_out = _strength(states, end, group, weight, random, STRENGTHS)
+        values = log_odds(states, end, weight, strength, units)
+        calibration = Calibration.of(held_out, end, group)
+    weights = (values[1:] - values[0]).astype(np.float32)
+    return Probe(weights, float(values[0]), calibration)
+
+
 def _one_repeat(
     states: States,
     end: Bools,

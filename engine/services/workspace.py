@@ -68,6 +68,7 @@ TABLES = {
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
     "tune": frozenset({"model"}),
+    "watch": frozenset({"conversation", "message", "source"}),
     "simulate": frozenset({"conversation", "message", "source", "play"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }

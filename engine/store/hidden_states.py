@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 
 from engine.store import earlier_states
-from engine.store.sql import to_json
+from engine.store.sql import chunks, placeholders, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,28 @@ def fingerprint(conn: sqlite3.Connection, config_hash: str) -> str:
 
 def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
     """All that is stored under a configuration, in the order of the conversations' ids."""
-    rows = conn.execute(
-        "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state"
-        " WHERE config_hash = ? ORDER BY conversation_id",
-        (config_hash,),
-    )
-    for conversation_id, places, states, reason, tokens in rows:
-        found = tuple(BoundaryPlace(*place) for place in json.loads(places))
-        yield StateEntry(conversation_id, found, states, reason, tokens)
+    rows = conn.execute(f"{_ENTRIES} ORDER BY conversation_id", (config_hash,))
+    yield from map(_entry, rows)
+
+
+def of_conversations(
+    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
+) -> Iterator[StateEntry]:
+    """What is stored of these conversations under a configuration."""
+    for keys in chunks(ids):
+        rows = conn.execute(
+            f"{_ENTRIES} AND conversation_id IN ({placeholders(keys)})", (config_hash, *keys)
+        )
+        yield from map(_entry, rows)
+
+
+_ENTRIES = (
+    "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state"
+    " WHERE config_hash = ?"
+)
+
+
+def _entry(row: tuple[int, str, bytes, str | None, int]) -> StateEntry:
+    conversation_id, places, states, reason, tokens = row
+    found = tuple(BoundaryPlace(*place) for place in json.loads(places))
+    return StateEntry(conversation_id, found, states, reason, tokens)

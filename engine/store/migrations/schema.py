@@ -22,6 +22,7 @@ from engine.store.migrations.m009_reasoning import m009_reasoning
 from engine.store.migrations.m010_earlier_states import m010_earlier_states
 from engine.store.migrations.m011_one_query import m011_one_query
 from engine.store.migrations.m012_checks import m012_checks
+from engine.store.migrations.m013_watch import m013_watch
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -36,6 +37,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m010_earlier_states,
     m011_one_query,
     m012_checks,
+    m013_watch,
 )
 
 SCHEMA = len(MIGRATIONS)

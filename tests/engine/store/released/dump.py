@@ -115,6 +115,7 @@ def sample_project(path: Path) -> None:
         found = CheckEntry(1, "en", frozenset({"email"}), bytes(256))
         project.write(lambda conn: checks.put(conn, [found]))
         project.write(lambda conn: checks.put_copies(conn, [[1, 3]]))
+        project.write(lambda conn: watched.put(conn, [ToldEntry(1, 2, 0.25)]))
 
 
 def _grow(conn: sqlite3.Connection) -> None:

@@ -1,0 +1,352 @@
+"""The stage that watches: it imports what is new, reads it, and tells each new turn with its probability and signals.
+
+A turn is told before it is stored as told. After a kill nothing is lost; a turn that was told just before may be told
+again, with the same name of the event.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.completeness import near_duplicates, probe
+from engine.completeness.probe import Floats, Ints
+from engine.errors import Cancelled, FormatError, UsageError
+from engine.jobs.contract import Lane, Progress, Stage
+from engine.records.example_probes import SUCCESS
+from engine.records.scores import LEAST_FOR_PROBE, DecisionRule
+from engine.services.watch.growing import Growing
+from engine.services.watch.signals import Past, Rule, Rules, calibrate
+from engine.stages.completeness.reading_states import ReadingStage
+from engine.stages.logs import logs_of
+from engine.store import (
+    conversations,
+    example_probes,
+    hidden_states,
+    runs,
+    settings,
+    watched,
+)
+from engine.store.goals import clusterings
+from engine.store.goals import groups as goal_groups
+from engine.store.hidden_states import StateEntry
+from engine.store.project import Project
+from engine.store.watched import ToldEntry
+
+Event = dict[str, Any]
+"""What is told of one turn, as JSON values; docs/watch.md has its keys."""
+
+CHUNK = 50
+"""Logs that are read at a time."""
+
+
+class WatchStage:
+    """Watches until it is interrupted, or until nothing more can come. See `engine.jobs.contract.Stage`."""
+
+    name = "watch"
+    unit = "turns"
+    lane: Lane = "model"
+    fingerprints: Mapping[str, Any] = {}
+
+    def __init__(
+        self,
+        project: Project,
+        growing: Growing,
+        reading: ReadingStage,
+        assigning: Callable[[], list[Stage]],
+        tell: Callable[[Event], None],
+        *,
+        rules_told: Callable[[Rules, int], None] = lambda rules, past: None,
+        every: float = 2.0,
+        idle: float = 600.0,
+        precision: float = 0.8,
+        once: bool = False,
+    ) -> None:
+        """Prepares a watch.
+
+        Args:
+            reading: Reads the hidden states of what has none.
+            assigning: The stages that assign conversations to the goals that are shown; raises `UsageError` where
+                nothing was clustered.
+            tell: Called with each event.
+            rules_told: Called once with the rules in force, and the number of past conversations.
+            every: Seconds between two looks.
+            idle: Seconds without growth after which a conversation counts as ended.
+            precision: Least precision of a signal.
+            once: Look once, tell what is new, and end.
+        """
+        self._project, self._growing, self._reading = project, growing, reading
+        self._assigning, self._tell, self._rules_told = assigning, tell, rules_told
+        self._every, self._idle, self._precision, self._once = every, idle, precision, once
+        self._interrupted = threading.Event()
+        self._part: Stage | None = None
+        self.told = self.ended = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return "Watching"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What determines the events: how conversations are read, when they end, how sure a signal has to be."""
+        return {
+            "states": self._reading.config_hash,
+            "idle": self._idle,
+            "precision": self._precision,
+        }
+
+    def interrupt(self) -> None:
+        """Ends the watch after the batch in hand."""
+        self._interrupted.set()
+        part = self._part
+        if part is not None:
+            part.interrupt()
+
+    def summary(self) -> str:
+        """What was told, in one sentence."""
+        return f"Told {self.told:,} turns; {self.ended:,} conversations ended."
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Reads what was there before, fits a probe and the rules to it, then watches.
+
+        Raises:
+            UsageError: There are too few conversations for a probe.
+            Cancelled: `interrupt` was called.
+        """
+        yield from self._of(self._reading, run_id)
+        with self._project.reading() as conn:
+            told = watched.told(conn)
+            entries = list(hidden_states.of_config(conn, self._reading.config_hash))
+            running = watched.running(conn)
+        past = [one for one in entries if one.places and one.conversation_id not in running]
+        if told:
+            past = [one for one in past if one.conversation_id in told]
+        yield Progress(0, None, "fitting a probe to past conversations")
+        fitted, curves, group = self._fit(past)
+        rules = calibrate(self._past(past, curves, group), self._precision)
+        self._rules_told(rules, len(past))
+        if not told:
+            ends = {
+                one.conversation_id: float(curve[-1])
+                for one, curve in zip(past, curves, strict=True)
+            }
+            rows = [
+                ToldEntry(one.conversation_id, len(one.places), ends.get(one.conversation_id))
+                for one in entries
+            ]
+            self._project.write(lambda conn: watched.begin(conn, rows))
+            told = {one.conversation_id: one.boundaries for one in rows}
+        untold = [
+            one.conversation_id
+            for one in entries
+            if told.get(one.conversation_id, -1) < len(one.places)
+        ]
+        entries.clear()
+        while True:
+            if untold:
+                yield from self._goals(run_id)
+                self._tell_new(untold, told, fitted, rules)
+            self._tell_ended()
+            self._project.write(lambda conn: runs.count(conn, run_id, self.told, None))
+            yield Progress(self.told, None, "watching")
+            over = self._growing.over
+            stage = self._growing.next_import(self._project)
+            if stage is None:
+                if over or self._once:
+                    return
+                if self._interrupted.wait(self._every):
+                    raise Cancelled("The watch was ended.")
+                untold = []
+                continue
+            try:
+                yield from self._of(stage, run_id)
+            except FormatError as error:
+                self._tell(
+                    {"event": None, "at": _now(), "error": error.message, "hint": error.hint}
+                )
+                untold = []
+                continue
+            with self._project.reading() as conn:
+                waiting = self._reading.waiting(conn)
+            yield from self._of(self._reading, run_id)
+            untold = sorted(waiting)
+
+    def _of(self, stage: Stage, run_id: int) -> Iterator[Progress]:
+        """Runs a part, as a part of this run."""
+        if self._interrupted.is_set():
+            raise Cancelled("The watch was ended.")
+        self._part = stage
+        try:
+            for progress in stage.run(run_id):
+                yield Progress(self.told, None, progress.note or stage.title)
+        finally:
+            self._part = None
+
+    def _fit(self, past: Sequence[StateEntry]) -> tuple[probe.Probe, list[Floats], Ints]:
+        """A probe of all past conversations, the curve of each by probes that never saw it, and the number of its group
+        of nearly equal ones."""
+        if len(past) < LEAST_FOR_PROBE:
+            raise UsageError(
+                f"A watch needs {LEAST_FOR_PROBE} past conversations in the project; there are {len(past):,}.",
+                "Import some first: `workbench import PROJECT FILE`.",
+            )
+        shingles: list[Ints] = []
+        ids = [one.conversation_id for one in past]
+        for first in range(0, len(ids), CHUNK):
+            if self._interrupted.is_set():
+                raise Cancelled("The watch was ended.")
+            logs = logs_of(self._project, ids[first : first + CHUNK])
+            shingles.extend(near_duplicates.log_shingles(log.pieces) for log in logs)
+        counts = [len(one.places) for one in past]
+        of_conversation = near_duplicates.groups(shingles)
+        group = np.repeat(of_conversation, counts)
+        states = np.concatenate([_states(one) for one in past])
+        end = np.concatenate([np.arange(count) == count - 1 for count in counts])
+        try:
+            found = probe.cross_fit(states, end, group)
+            fitted = probe.fit(states, end, group)
+        except ValueError as error:
+            raise UsageError(
+                f"No probe can be fitted to the past conversations: {error}.",
+                "Import more, and different ones: `workbench import PROJECT FILE`.",
+            ) from error
+        return fitted, np.split(found.p, np.cumsum(counts)[:-1]), of_conversation
+
+    def _past(
+        self, past: Sequence[StateEntry], curves: Sequence[Floats], group: Ints
+    ) -> list[Past]:
+        """How each past conversation ended: as a person said, otherwise by its last probability."""
+        with self._project.reading() as conn:
+            threshold = settings.rule(conn).threshold
+            said = example_probes.examples(conn, SUCCESS)
+        found = []
+        for one, curve, number in zip(past, curves, group.tolist(), strict=True):
+            complete = said.get(one.conversation_id, bool(curve[-1] >= threshold))
+            found.append(Past(curve.tolist(), not complete, number))
+        return found
+
+    def _goals(self, run_id: int) -> Iterator[Progress]:
+        """Assigns what is new to the goals that are shown, if any are."""
+        try:
+            stages = self._assigning()
+        except UsageError:
+            return
+        for stage in stages:
+            yield from self._of(stage, run_id)
+
+    def _tell_new(
+        self, ids: Sequence[int], told: dict[int, int], fitted: probe.Probe, rules: Rules
+    ) -> None:
+        for first in range(0, len(ids), CHUNK):
+            batch = ids[first : first + CHUNK]
+            with self._project.reading() as conn:
+                entries = list(
+                    hidden_states.of_conversations(conn, self._reading.config_hash, batch)
+                )
+                about = {row.id: row for row in conversations.rows(conn, batch)}
+                rule = settings.rule(conn)
+                clustered = clusterings.shown(conn) is not None
+                goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
+            for entry in entries:
+                key = entry.conversation_id
+                curve = fitted.p(_states(entry)).tolist() if entry.places else []
+                known: Event = {
+                    "conversation": about[key].external_id,
+                    "source": about[key].source,
+                    "goal": next(
+                        (label for label, _, first_goal in goals[key] if first_goal), None
+                    ),
+                    "novel": not goals[key] if clustered else None,
+                }
+                for event in _events(entry, curve, told.get(key, 0), rule, rules):
+                    self._tell({**event, **known})
+                    self.told += 1
+                told[key] = len(curve)
+                row = ToldEntry(key, len(curve), curve[-1] if curve else None)
+                self._project.write(partial(watched.put, entries=[row]))
+
+    def _tell_ended(self) -> None:
+        """Tells the end of what did not grow for long."""
+        moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=self._idle)
+        since = moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+        with self._project.reading() as conn:
+            found = watched.quiet(conn, since)
+            rule = settings.rule(conn)
+            about = {
+                row.id: row
+                for row in conversations.rows(conn, [one.conversation_id for one in found])
+            }
+        for one in found:
+            state = rule.state(one.p)
+            self._tell(
+                {
+                    "event": f"{one.conversation_id}:{one.boundaries}:end",
+                    "at": _now(),
+                    "ended": True,
+                    "p": one.p,
+                    "state": str(state),
+                    "signals": [{"name": "ended incomplete"}] if state == "incomplete" else [],
+                    "conversation": about[one.conversation_id].external_id,
+                    "source": about[one.conversation_id].source,
+                }
+            )
+        if found:
+            self._project.write(
+                lambda conn: watched.end(conn, [one.conversation_id for one in found])
+            )
+            self.ended += len(found)
+
+
+def _events(
+    entry: StateEntry, curve: list[float], told: int, rule: DecisionRule, rules: Rules
+) -> Iterator[Event]:
+    """An event for each boundary that was not told; one with a reason for a conversation without any."""
+    if not curve:
+        yield {
+            "event": f"{entry.conversation_id}:0",
+            "at": _now(),
+            "ended": False,
+            "p": None,
+            "state": "unscored",
+            "reason": entry.reason,
+            "signals": [],
+        }
+    for number in range(min(told, len(curve)), len(curve)):
+        place, p = entry.places[number], curve[number]
+        yield {
+            "event": f"{entry.conversation_id}:{number + 1}",
+            "at": _now(),
+            "ended": False,
+            "turn": place.turn,
+            "step": place.step,
+            "p": round(p, 4),
+            "change": round(p - curve[number - 1], 4) if number else None,
+            "state": str(rule.state(p)),
+            "signals": [_signal(one) for one in rules.at(curve[: number + 1])],
+        }
+
+
+def _signal(rule: Rule) -> Event:
+    return {
+        "name": rule.name,
+        "meaning": rule.meaning,
+        "precision": round(rule.precision.part / rule.precision.of, 3),
+        "low": round(rule.precision.low, 3),
+        "high": round(rule.precision.high, 3),
+    }
+
+
+def _states(entry: StateEntry) -> probe.States:
+    raw = np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
+    return raw.astype(np.float32)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

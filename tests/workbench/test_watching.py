@@ -1,0 +1,24 @@
+"""`workbench watch`: what it refuses before anything is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.store.project import Project
+from workbench.cli import main
+from workbench.exits import USAGE
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [(["none.jsonl"], "There is no file or folder none.jsonl"), (["-", "a.jsonl"], "stands alone")],
+)
+def test_refused(
+    paths: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path that is not there, and standard input beside other paths, are refused with what to do."""
+    Project.open(tmp_path / "p.wb", create=True).close()
+    assert main(["watch", str(tmp_path / "p.wb"), *paths]) == USAGE
+    assert said in capsys.readouterr().err

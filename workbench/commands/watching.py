@@ -1,0 +1,122 @@
+"""`workbench watch`: scores logs as they grow, and prints one line of JSON for each turn."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from engine.errors import Cancelled, UsageError
+from engine.number_format import counted, percent_range
+from engine.services.run_requests import ScoringRequest
+from engine.services.watch.growing import Growing, GrowingFiles, GrowingLines
+from engine.services.watch.signals import PRECISION, Rules
+from engine.services.watch.watching import WatchStage
+from engine.services.workspace import Workspace
+from engine.stages.completeness.reading_states import ReadingStage
+from workbench.commands.narration import narrate, run_stages
+from workbench.commands.options import above_zero, share
+from workbench.exits import DONE
+
+STDIN = "-"
+
+
+def watch_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `watch`."""
+    parser.add_argument("project", help="a project with past conversations")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="files or folders that grow; - is standard input, where each line is a conversation so far",
+    )
+    parser.add_argument("--model", help="name or path of the model (default: that of the project)")
+    parser.add_argument("--format", help="format of the logs (default: detected)")
+    parser.add_argument(
+        "--every",
+        type=above_zero,
+        default=2.0,
+        metavar="SECONDS",
+        help="seconds between two looks (default: 2)",
+    )
+    parser.add_argument(
+        "--idle",
+        type=above_zero,
+        default=10.0,
+        metavar="MINUTES",
+        help="a conversation that has not grown for so long has ended (default: 10)",
+    )
+    parser.add_argument(
+        "--precision",
+        type=share,
+        default=PRECISION,
+        metavar="P",
+        help=f"raise only signals that were right as often on past conversations (default: {PRECISION})",
+    )
+    parser.add_argument("--once", action="store_true", help="tell what is new now, and end")
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Watches until ctrl+c, or until standard input ends.
+
+    Raises:
+        UsageError: There is no such path, `-` stands beside other paths, or there are too few past conversations.
+    """
+    with Workspace(Path(arguments.project)) as workspace:
+        request = ScoringRequest(mode="probe", model=arguments.model, remaining=False, tune=False)
+        stage = WatchStage(
+            workspace.project,
+            _growing(arguments),
+            cast(ReadingStage, workspace.scoring_runs.run(request).reading),
+            lambda: workspace.goal_stages().assign(None),
+            _print,
+            rules_told=_narrate_rules,
+            every=arguments.every,
+            idle=arguments.idle * 60,
+            precision=arguments.precision,
+            once=arguments.once,
+        )
+        try:
+            run_stages(workspace, [stage])
+        except Cancelled:
+            if not stage.told and not stage.ended:
+                raise
+    narrate(stage.summary())
+    return DONE
+
+
+def _growing(arguments: argparse.Namespace) -> Growing:
+    paths = list(arguments.paths)
+    if STDIN in paths:
+        if len(paths) > 1:
+            raise UsageError("- is standard input and stands alone.", "Leave the other paths out.")
+        return GrowingLines(sys.stdin.buffer, arguments.format)
+    missing = [path for path in paths if not Path(path).exists()]
+    if missing:
+        raise UsageError(
+            f"There is no file or folder {missing[0]}.", "Make it first; it may be empty."
+        )
+    return GrowingFiles(paths, arguments.format)
+
+
+def _print(event: dict[str, Any]) -> None:
+    """One line, at once: whoever reads it must not wait for the next."""
+    sys.stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def _narrate_rules(rules: Rules, past: int) -> None:
+    narrate(
+        f"Signals, chosen and tested on {counted(past, 'past conversation')}, which ended incomplete by"
+        " your verdict, or else by the score:"
+    )
+    for rule in rules.in_force:
+        right = percent_range(rule.precision.low, rule.precision.high)
+        narrate(
+            f"  {rule.name}: {rule.meaning}; {rule.precision.part} of {rule.precision.of} ended"
+            f" incomplete ({right}), of all {rule.base:.0%}; finds {rule.recall:.0%} of those"
+        )
+    for name, why in rules.left_out:
+        narrate(f"  {name}: not raised, {why}")
