@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workbench.cli import main
-from workbench.exits import DONE, WITH_GAPS
+from workbench.exits import CANCELLED, DONE, USAGE, WITH_GAPS
 
 WHOLE = {"id": "a", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
 GAP = {
@@ -139,12 +139,43 @@ class TestMap:
         self, odd: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Without a terminal to ask on, the guess and the mapping file are printed, and nothing is stored."""
-        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == DONE
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == WITH_GAPS
         out = capsys.readouterr().out
         assert "Read so: 3 conversations, 6 messages" in out
         assert 'each = "turns[]"' in out
         assert not (tmp_path / "p.wb").exists()
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map", "--json"]) == WITH_GAPS
+        guess = json.loads(capsys.readouterr().out)
+        assert (guess["conversations"], guess["messages"]) == (3, 6)
+        assert guess["mapping"] in out
+        assert {line["key"]: line["value"] for line in guess["lines"]}["messages"] == "turns[]"
+        assert not (tmp_path / "p.wb").exists()
         assert not (tmp_path / "config" / "formats").exists()
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["odd.jsonl", "odd.jsonl"], "--map is about one file, and 2 paths were given."),
+            (
+                ["odd.jsonl", "--format", "openai"],
+                "--map makes a format, and --format chooses one.",
+            ),
+            (["."], "--map is about a file, not a folder."),
+            (["-"], "--map cannot read standard input."),
+        ],
+    )
+    def test_what_does_not_go_with_it(
+        self,
+        words: list[str],
+        message: str,
+        odd: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """Several paths, a chosen format, a folder and standard input are refused in words."""
+        monkeypatch.chdir(odd.parent)
+        assert main(["import", "p.wb", *words, "--map"]) == USAGE
+        assert message in capsys.readouterr().err
 
     def test_lines_are_corrected(
         self,
@@ -171,6 +202,6 @@ class TestMap:
         """`q` leaves without a file and without a project."""
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         monkeypatch.setattr("builtins.input", lambda question: "q")
-        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == DONE
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == CANCELLED
         assert not (tmp_path / "p.wb").exists()
         assert not (tmp_path / "config" / "formats").exists()

@@ -17,9 +17,15 @@ from engine.services.import_accounts import account_lines
 from engine.services.workspace import Workspace
 from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
-from workbench.commands.mapping import ask_for_mapping, map_command, with_command
+from workbench.commands.mapping import (
+    ask_for_mapping,
+    file_to_map,
+    map_command,
+    print_mapping,
+    with_command,
+)
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
-from workbench.exits import DONE, WITH_GAPS
+from workbench.exits import CANCELLED, DONE, WITH_GAPS
 
 CONVERSATIONS_SHOWN = 2
 CHARACTERS_SHOWN = 2_000
@@ -35,7 +41,8 @@ def import_paths_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map",
         action="store_true",
-        help="say where a file of an unknown format has its messages, save that, and import it",
+        help="map the fields of one file of an unknown format by answering questions, save the mapping, and import the"
+        " file with it; with --json, or without a terminal, print a guess and store nothing (exit 3)",
     )
     parser.add_argument(
         "--all-branches",
@@ -45,8 +52,8 @@ def import_paths_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="put a conversation that changed in the place of the stored one of its id, whose text is kept as an"
-        " earlier one (default: keep both)",
+        help="a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
+        " (default: keep both)",
     )
     parser.add_argument(
         "--dry-run",
@@ -58,9 +65,13 @@ def import_paths_options(parser: argparse.ArgumentParser) -> None:
 def import_paths(arguments: argparse.Namespace) -> int:
     """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
     if arguments.map:
-        arguments.format = ask_for_mapping(arguments.paths[0])
+        file = file_to_map(arguments)
+        if arguments.json or not sys.stdin.isatty():  # there is nobody to ask
+            print_mapping(file, as_json=arguments.json)
+            return WITH_GAPS
+        arguments.format = ask_for_mapping(file)
         if arguments.format is None:
-            return DONE
+            return CANCELLED
     if arguments.dry_run:
         try:
             return _dry_run(arguments)

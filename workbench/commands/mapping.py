@@ -3,16 +3,19 @@ mapping file."""
 
 from __future__ import annotations
 
+import argparse
+import os
 import shlex
-import sys
+from dataclasses import asdict
 from os import PathLike
 
 from engine.conversation import Conversation
-from engine.errors import FormatError, UnknownFormat
+from engine.errors import FormatError, UnknownFormat, UsageError
+from engine.records.imports import PLACES
 from engine.services.import_accounts import file_of, shares_line
 from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
 from engine.text import one_line
-from workbench.commands.narration import print_text
+from workbench.commands.narration import print_json, print_text
 
 _MESSAGES_SHOWN = 6
 _COLUMNS = 100
@@ -20,6 +23,56 @@ _COLUMNS = 100
 _ASK = (
     "Enter takes it; a number changes that line, u undoes, t shows the file to be saved, q leaves: "
 )
+
+
+def file_to_map(arguments: argparse.Namespace) -> str:
+    """The file that `--map` is about.
+
+    Raises:
+        UsageError: There are several, it is a folder or standard input, or a format was chosen too.
+    """
+    path: str = arguments.paths[0]
+    if len(arguments.paths) > 1:
+        raise UsageError(
+            f"--map is about one file, and {len(arguments.paths)} paths were given.",
+            "Map one of them; then import the others with --format and the name that you gave.",
+        )
+    if arguments.format is not None:
+        raise UsageError(
+            "--map makes a format, and --format chooses one.", "Leave out one of them."
+        )
+    if os.path.isdir(path):
+        raise UsageError("--map is about a file, not a folder.", "Name one of the folder's files.")
+    if path == "-":
+        raise UsageError("--map cannot read standard input.", "Write the records to a file first.")
+    return path
+
+
+def print_mapping(path: str, *, as_json: bool) -> None:
+    """Prints the guess of where a file has its messages, its mapping file, and what is read with it; stores nothing.
+
+    Raises:
+        FormatError: Nothing in the file looks like messages.
+    """
+    draft = MappingDraft.of_file(path)
+    name = draft.suggested_name
+    if not as_json:
+        print_text(_shown(draft))
+        print_text(f"\n# The mapping file:\n{draft.toml(name)}\nNothing was stored.")
+        return
+    trial = draft.try_out()
+    print_json(
+        {
+            "name": name,
+            "mapping": draft.toml(name),
+            "lines": [asdict(line) for line in draft.lines()],
+            "conversations": trial.conversations,
+            "messages": trial.messages,
+            "quarantined": trial.rejected,
+            "doubts": trial.doubts,
+            "characters": {place: trial.account.chars.get(place, 0) for place in PLACES},
+        }
+    )
 
 
 def ask_for_mapping(path: str) -> str | None:
@@ -32,12 +85,6 @@ def ask_for_mapping(path: str) -> str | None:
         FormatError: Nothing in the file looks like messages, or the mapping file cannot be written.
     """
     draft = MappingDraft.of_file(path)
-    if not sys.stdin.isatty():
-        print_text(_shown(draft))
-        print_text(
-            f"\n# The mapping file:\n{draft.toml(draft.suggested_name)}\nNothing was stored."
-        )
-        return None
     shown = True
     while True:
         if shown:
