@@ -29,6 +29,7 @@ from engine.store import (
     plays,
     scores,
     trees,
+    watched,
 )
 from engine.store.checks import CheckEntry
 from engine.store.goals import answers as goal_answers
@@ -48,6 +49,7 @@ from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
+from engine.store.watched import ToldEntry
 from tests.engine.store.support import fill, give_scores, talk, with_tools
 
 INDEX = "message_fts"
