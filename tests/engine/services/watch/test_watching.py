@@ -45,9 +45,9 @@ def samples() -> list[Conversation]:
     asked = ("Do you have blue paint?", "How much is it?", "I take two.", "Thank you.")
     said = ("Yes, two kinds.", "Nine a litre.", "They are in your basket.", "You are welcome.")
     messages = [
-        Message(role, text)
-        for pair in zip(asked, said, strict=True)
-        for role, text in zip(("user", "assistant"), pair, strict=True)
+        message
+        for question, answer in zip(asked, said, strict=True)
+        for message in (Message("user", question), Message("assistant", answer))
     ]
     live = [
         Conversation(
