@@ -120,6 +120,23 @@ def test_reasons_of_the_quarantine(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "quarantined: message 1 has role 'robot', 2 times" in capsys.readouterr().out
 
 
+def test_a_named_file_that_is_refused_is_a_gap(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 3 if one of several named files is refused, or is not there; the others are imported."""
+    good = tmp_path / "good.jsonl"
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    good.write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
+    odd = tmp_path / "odd.json"
+    odd.write_text('{"foo": 1}', encoding="utf-8")
+    project = str(tmp_path / "p.wb")
+    assert main(["import", project, str(good)]) == DONE
+    for refused in (odd, tmp_path / "absent.jsonl"):
+        assert main(["import", project, str(good), str(refused)]) == WITH_GAPS
+        assert "1 already here" in (out := capsys.readouterr().out)
+        assert str(refused) in out
+
+
 class TestMap:
     """`import --map` asks where the messages of a file of an unknown format are."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from engine import folders
 from engine.formats.inputs import open_inputs
+from engine.formats.messages.normalise import as_time
 from engine.formats.messages.order import falls, in_order, order_keys
 from engine.formats.readers import mapping_folder, unusable
 from engine.records.imports import Parsed
@@ -122,3 +123,22 @@ def test_nodes_of_one_id_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(record))
     assert [content for _, content in messages(path)] == [text for _, _, text in said]
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [
+        ("2026-01-01 10:05", "2026-01-01 10:05"),
+        ("1/2/2026 10:05 AM", "1/2/2026 10:05 AM"),
+        (1767225900, "2026-01-01T00:05:00+00:00"),
+        (1767225900000, "2026-01-01T00:05:00+00:00"),
+        ({"$date": "2026-01-01T00:00:00Z"}, "2026-01-01T00:00:00Z"),
+        ("by Bob, see ticket 7", None),
+        ("soon", None),
+        (7, None),
+        (True, None),
+    ],
+)
+def test_what_is_a_time(value: object, time: str | None) -> None:
+    """Only what has a date or a clock in it, or may be seconds since 1970, is a time."""
+    assert as_time(value) == time

@@ -106,3 +106,12 @@ def test_what_holds_no_conversations_is_told(data: bytes, said_of_it: str) -> No
     """Instructions and forms that lie beside conversations are refused with what they are."""
     with pytest.raises(FormatError, match=said_of_it):
         opened(data)
+
+
+def test_ratings_of_plainly_spoken_rows_are_truth() -> None:
+    """A column that states how it ended is truth also where the roles are those of chat APIs."""
+    (record,) = parsed(
+        b"conversation_id,role,content,csat\n1,user,My order is late,2\n1,assistant,Sorry!,2\n"
+    )
+    assert record.conversation.truth == {"csat": "2"}
+    assert "csat" not in str([message.facts for message in record.conversation.messages])

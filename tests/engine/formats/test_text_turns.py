@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.errors import UnknownFormat
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.source import Source
 from engine.formats.opening.text_turns import style_of, text_records
@@ -271,3 +272,10 @@ def test_speakers_in_no_list(
     assert isinstance(record, Parsed)
     assert [(message.role, message.name) for message in record.conversation.messages] == turns
     assert list(record.account.unknown) == doubts
+
+
+def test_text_in_broken_utf8_is_refused() -> None:
+    """A text with a broken character is not read with a replacement in its place: the reason names the byte."""
+    data = "User: café, naïve?\nBot: bad ".encode() + b"\xff\xfe byte\n"
+    with pytest.raises(UnknownFormat, match=f"broken UTF-8 at byte {data.index(0xFF)}"):
+        opened(data)

@@ -239,3 +239,23 @@ def test_a_mapping_by_name_takes_no_other_file(
     assert [one.detection.format for one in open_inputs([log], format="mine")] == ["mine"]
     draft.save("always")
     assert [one.detection.format for one in open_inputs([log])] == ["always"]
+
+
+@pytest.mark.parametrize("name", ["openai", "messages"])
+def test_suggested_name_is_free(name: str, tmp_path: Path) -> None:
+    """The name that is suggested for a format is not that of one of the program."""
+    rows = "".join(
+        f"{case},{who},{said} for case {case}\n"
+        for case in range(3)
+        for who, said in (("caller", "The thing does not work"), ("desk", "Please restart it"))
+    )
+    file = tmp_path / f"{name}.csv"
+    file.write_text("case_ref,who_spoke,what_was_said\n" + rows, encoding="utf-8")
+    draft = MappingDraft.of_file(str(file))
+    assert draft.suggested_name == f"{name}_2"
+    with pytest.raises(FormatError, match="userr is no role"):
+        draft.change("role caller", "userr")
+    for key in ("text", "role"):
+        with pytest.raises(FormatError, match="cannot be empty"):
+            draft.change(key, "")
+    assert draft.changes == 0
