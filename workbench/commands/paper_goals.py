@@ -90,7 +90,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     figure, table, baseline = found["figure_4"], found["table_4"], found["llm_only"]
     for name in ("seeds", "bootstraps"):
         if figure[name]:
-            lines += ["", f"Figure 4, {name}: ARI {figure[f'ari_{name}_mean']:.2f} on average"]
+            lines += ["", f"Figure 4, {name}: {_ari(figure[f'ari_{name}_mean'])}"]
             for number, run in enumerate(figure[name], 1):
                 lines += _run_lines(f"{name[:-1]} {number}", run)
     if table:
@@ -106,8 +106,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
                 f"  {table['without_vector']:,} have no word that the training part has, and are not in it"
             )
     if baseline["orders"]:
-        ari = baseline["ari_orders_mean"]
-        lines += ["", "LLM only" + ("" if ari is None else f": ARI between orders {ari:.2f}")]
+        several = len(baseline["orders"]) > 1
+        ari = f": {_ari(baseline['ari_orders_mean'])}" if several else ""
+        lines += ["", f"LLM only{ari}"]
         if baseline["shortened"]:
             lines.append(f"  {baseline['shortened']:,} logs did not fit the context and were shortened")  # fmt: skip
         for number, order in enumerate(baseline["orders"], 1):
@@ -139,6 +140,10 @@ def _gold(run: dict[str, Any]) -> str:
         for name, found in (("V", against["v_measure"]), ("ARI", against["ari"]))
     ]
     return f"; against gold {', '.join(figures)}, {against['n']:,} conversations"
+
+
+def _ari(value: float | None) -> str:
+    return "no two runs can be compared" if value is None else f"mean ARI between runs {value:.2f}"
 
 
 def _distances(name: str, clusters: int | None, found: dict[str, Any]) -> str:

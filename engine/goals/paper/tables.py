@@ -40,19 +40,23 @@ def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Di
     return _measured(live, centres[nearest])
 
 
-def pairwise_ari(runs: Sequence[Numbers]) -> list[float]:
+def pairwise_ari(runs: Sequence[Numbers]) -> list[float | None]:
     """Adjusted Rand index of each pair of runs over the rows that both placed, in the order (0, 1), (0, 2), ...
 
     Args:
         runs: Cluster of each row, negative where a run does not have the row.
+
+    Returns:
+        None for a pair that has fewer than two rows in common, of which nothing can be said.
     """
     from sklearn.metrics import adjusted_rand_score
 
-    found = []
+    found: list[float | None] = []
     for at, one in enumerate(runs):
         for other in runs[at + 1 :]:
             both = (one >= 0) & (other >= 0)
-            found.append(float(adjusted_rand_score(one[both], other[both])))
+            enough = np.count_nonzero(both) > 1
+            found.append(float(adjusted_rand_score(one[both], other[both])) if enough else None)
     return found
 
 

@@ -118,5 +118,6 @@ def _against(labels: Numbers, ids: Sequence[int], gold: Mapping[int, str]) -> di
     return {"n": len(known), "v_measure": asdict(found.v), "ari": asdict(found.ari)}
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return mean(values) if values else None
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return mean(known) if known else None

@@ -69,7 +69,7 @@ class PaperResult:
         full: The clustering that is stored, and the distances of its members.
         seeds, bootstraps: Further runs.
         ari_seeds: Adjusted Rand index of each pair of runs with different seeds, the first included.
-        ari_bootstraps: Of each bootstrap with the first run.
+        ari_bootstraps: Of each bootstrap with the first run. None where two runs have hardly a row in common.
         train: The clustering without the held-out conversations, with distances of both; None if none were held out.
         categories: Of the LLM-only baseline, for each order the categories of each conversation.
         shortened: Logs of which the baseline's model read a part, because they do not fit its context.
@@ -80,8 +80,8 @@ class PaperResult:
     distances: Distances
     seeds: list[PaperClusters] = field(default_factory=list)
     bootstraps: list[PaperClusters] = field(default_factory=list)
-    ari_seeds: list[float] = field(default_factory=list)
-    ari_bootstraps: list[float] = field(default_factory=list)
+    ari_seeds: list[float | None] = field(default_factory=list)
+    ari_bootstraps: list[float | None] = field(default_factory=list)
     train: PaperClusters | None = None
     train_distances: Distances | None = None
     test_distances: Distances | None = None

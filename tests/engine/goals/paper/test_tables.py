@@ -29,10 +29,11 @@ def test_assigned() -> None:
 
 
 def test_agreement() -> None:
-    """Names of clusters do not matter, and rows that one run does not have are left out."""
+    """Names of clusters do not matter; rows that one run does not have are left out; one row says nothing."""
     one, same, other = (
         np.array(labels, dtype=np.int32) for labels in ([0, 0, 1, 1], [1, 1, 0, -1], [0, 1, 0, 1])
     )
     first, second, _ = pairwise_ari([one, same, other])
     assert first == 1.0
-    assert second < 0
+    assert second == pytest.approx(-0.5)
+    assert pairwise_ari([one, np.array([-1, -1, -1, 0], dtype=np.int32)]) == [None]
