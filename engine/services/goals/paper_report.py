@@ -49,7 +49,7 @@ def as_json(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
                 {"size": int(size), "description": description}
                 for size, description in zip(sizes, one.descriptions, strict=True)
             ],
-            "against_gold": _against(one.labels, found.ids, gold),
+            "against_gold": _against(one.labels, found.ids, gold, placed=True),
         }
 
     table = None
@@ -106,10 +106,16 @@ def _numbered(labels: Sequence[tuple[str, ...]]) -> Numbers:
     )
 
 
-def _against(labels: Numbers, ids: Sequence[int], gold: Mapping[int, str]) -> dict[str, Any] | None:
-    """Agreement with gold goals, with 95% intervals; None without two different ones. What a run has in no group is one
-    more group."""
-    known = [at for at, key in enumerate(ids) if key in gold]
+def _against(
+    labels: Numbers, ids: Sequence[int], gold: Mapping[int, str], *, placed: bool = False
+) -> dict[str, Any] | None:
+    """Agreement with gold goals, with 95% intervals; None without two different ones.
+
+    Args:
+        placed: Only conversations that the run placed, as a bootstrap does not have all; else those in no group are one
+            more group.
+    """
+    known = [at for at, key in enumerate(ids) if key in gold and not (placed and labels[at] < 0)]
     goals = [gold[ids[at]] for at in known]
     if len(set(goals)) < 2:
         return None
