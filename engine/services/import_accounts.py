@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from engine.check_counts import CheckCounts
 from engine.number_format import counted
 from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
 from engine.text import one_line
@@ -66,11 +67,14 @@ def file_of(label: str) -> str | None:
     return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
 
 
-def stored_accounts(reports: Sequence[str]) -> str:
-    """The accounts of sources that were read to their end, from the reports that the project has of them."""
+def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
+    """What the checks found in all conversations, and the accounts of the sources that were read to their end, from the
+    reports that the project has of them."""
+    lines: list[str] = [] if checks is None else [checks.in_words(), ""]
     if not reports:
-        return "No source was read to its end by an import that keeps accounts. Import it again to see its account."
-    lines: list[str] = []
+        lines.append(
+            "No source was read to its end by an import that keeps accounts. Import it again to see its account."
+        )
     for report in map(SourceReport.from_json, reports):
         lines += [*account_lines([report], lambda _: "m says where its messages are."), ""]
     return "\n".join(lines)

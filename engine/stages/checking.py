@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 from engine import near_copies
+from engine.check_counts import CheckCounts
 from engine.completeness.near_duplicates import shingles
 from engine.jobs.contract import Progress
 from engine.languages import CHARS, language
-from engine.number_format import counted
-from engine.personal_data import KINDS, NAMES, Kind, kinds
+from engine.personal_data import Kind, kinds
 from engine.shared_text import ROLES, SharedText
 from engine.stages.cpu_stage import CpuStage
 from engine.store import checks, runs, shared_text
@@ -75,19 +75,13 @@ class CheckStage(CpuStage):
 
     def summary(self) -> str:
         """What was found, in one sentence."""
-        named = self.languages.most_common(4)
-        parts = [f"{code or 'language not clear'} {count:,}" for code, count in named]
-        if len(self.languages) > len(named):
-            parts.append(f"{len(self.languages) - len(named)} more languages")
-        parts += [
-            f"{NAMES[kind]} in {self.personal[kind]:,}" for kind in KINDS if self.personal[kind]
-        ]
-        if self.copies:
-            parts.append(
-                f"{self.copies:,} are near copies of one another ({counted(self.groups, 'group')})"
-            )
-        total = self.languages.total()
-        return f"Looked at {counted(total, 'conversation')}: {', '.join(parts) or 'nothing new'}."
+        languages = {code or "": count for code, count in self.languages.items()}
+        return CheckCounts(
+            languages,
+            {str(kind): count for kind, count in self.personal.items()},
+            self.copies,
+            self.groups,
+        ).in_words()
 
     def as_json(self) -> dict[str, Any]:
         """The counts as JSON values."""

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from engine.check_counts import CheckCounts
 from engine.personal_data import Kind
 from engine.store import facets
 from engine.store.idset import IdSet, read_ids
@@ -105,6 +106,22 @@ def counts(conn: sqlite3.Connection, key: str) -> list[tuple[str, int]]:
 def checked(conn: sqlite3.Connection) -> int:
     """How many conversations were looked at."""
     return int(conn.execute("SELECT count(*) FROM conversation_check").fetchone()[0])
+
+
+def found(conn: sqlite3.Connection) -> CheckCounts | None:
+    """What all checks found together; None if no conversation was looked at."""
+    looked_at = checked(conn)
+    if not looked_at:
+        return None
+    languages = dict(counts(conn, facets.LANGUAGE))
+    copies = [count for _, count in counts(conn, facets.COPIES)]
+    unclear = looked_at - sum(languages.values())
+    return CheckCounts(
+        languages | ({"": unclear} if unclear > 0 else {}),
+        dict(counts(conn, facets.PERSONAL)),
+        sum(copies),
+        len(copies),
+    )
 
 
 def _delete(

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from engine.check_counts import CheckCounts
 from engine.conversation import Conversation, Message, opens_turn
 from engine.errors import ProjectError
 from engine.filters import Filter, ListQuery
@@ -22,7 +23,15 @@ from engine.records.conversations import (
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
-from engine.store import earlier_states, example_probes, imports, scores, settings, shared_text
+from engine.store import (
+    checks,
+    earlier_states,
+    example_probes,
+    imports,
+    scores,
+    settings,
+    shared_text,
+)
 from engine.store.goals import groups as goal_groups
 from engine.store.messages import COLUMNS, message_of, messages_of
 from engine.store.project import Project
@@ -297,6 +306,11 @@ class ConversationStore:
         """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
             return imports.reports(conn)
+
+    def checks(self) -> CheckCounts | None:
+        """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
+        with self._project.reading() as conn:
+            return checks.found(conn)
 
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """The first records that could not be imported, in the order of import."""

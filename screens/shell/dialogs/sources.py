@@ -52,7 +52,7 @@ class SourcesDialog(ReadingDialog):
         """Reads the reports."""
         background(
             self,
-            lambda: stored_accounts(self._conversations.reports()),
+            lambda: stored_accounts(self._conversations.reports(), self._conversations.checks()),
             self.query_one(TextPane).show,
             self.show_error,
             group="sources",

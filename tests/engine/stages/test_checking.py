@@ -15,6 +15,7 @@ from engine import near_copies
 from engine.errors import Cancelled
 from engine.filters import ListQuery, parse_filter
 from engine.languages import language
+from engine.services.import_accounts import stored_accounts
 from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
 from engine.store import checks
@@ -166,3 +167,17 @@ class TestLanguage:
     def test_sentences(self, code: str | None, text: str) -> None:
         """A sentence is enough; what could be any language has none."""
         assert language(text) == code
+
+
+def test_stored_counts_are_those_of_the_run(project: Project) -> None:
+    """The account of the sources begins with what the checks found, in the words of the run."""
+    stage = CheckStage(project)
+    stored = ConversationStore(project).checks()
+    assert stored is not None
+    assert stored_accounts([], stored).splitlines()[0] == stored.in_words()
+    assert stored.in_words() == (
+        "Looked at 4 conversations: en 2, de 1, language not clear 1, e-mail address in 1,"
+        " 2 are near copies of one another (1 group)."
+    )
+    run(project, [stage])
+    assert ConversationStore(project).checks() == stored
