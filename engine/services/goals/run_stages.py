@@ -33,6 +33,7 @@ from engine.views.merge_queue_cache import MergeQueueCache
 
 ABOUT_KEY = "goal_context"
 """Key of the project setting with a paragraph on the application, which comes before every summarising prompt."""
+SUMMARY_PROMPTS = ("summary", "paper-summary")
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 
 
@@ -168,8 +169,10 @@ class GoalStages:
             stored = stored_clustering(conn, None)
         stages: list[Stage] = []
         if stored.text == "summary":
-            summarise = self._summarise(self.model(model), ALL)
-            if summarise.config_hash != stored.goal_config:
+            chosen = self.model(model)
+            made = [self._summarise(chosen, ALL, name) for name in SUMMARY_PROMPTS]
+            summarise = next((one for one in made if one.config_hash == stored.goal_config), None)
+            if summarise is None:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
                     "Name that model with --model, or cluster anew.",
