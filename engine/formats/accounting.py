@@ -9,12 +9,12 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.json_values import as_json, kind_of
-from engine.formats.messages.forms import UNKNOWN_ROLE, opened
+from engine.formats.messages.forms import UNKNOWN_ROLE, json_within
 from engine.formats.messages.normalise import RENDERED_CALLS, TIMES
 from engine.formats.messages.order import falls
 from engine.formats.messages.parts import part_kind
-from engine.formats.opening.framing import Outer
-from engine.formats.reader import Draft
+from engine.formats.opening.framing import Envelope
+from engine.formats.reader import ParsedRecord
 from engine.records.imports import Account, Place
 
 _STRUCTURE = frozenset(("role", "speaker", "type", "object"))
@@ -54,9 +54,9 @@ _WORDS = re.compile(r"[\w .,'/-]+")
 def account(
     record: Any,
     conversation: Conversation,
-    draft: Draft,
+    draft: ParsedRecord,
     left_out: frozenset[str] = frozenset(),
-    outer: Outer | None = None,
+    outer: Envelope | None = None,
 ) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
 
@@ -77,7 +77,7 @@ def account(
         found.name(key, other_id)
     exact = kept.exact
     spent: set[str] = set()
-    apart = draft.left_out
+    entries_left_out = draft.left_out
     chars = found.chars
     ignored = _STRUCTURE | left_out | {"from"}
 
@@ -98,7 +98,7 @@ def account(
             if place is not None and key not in _STRUCTURE:
                 count(value, place)
             elif value and key not in _STRUCTURE:
-                inner = opened(value)
+                inner = json_within(value)
                 if inner is not value and inner:
                     walk(inner, path, key)
                 else:
@@ -106,14 +106,20 @@ def account(
         elif isinstance(value, dict):
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
-                if entry.__class__ is str and entry in exact and not (apart or name in ignored):
+                if (
+                    entry.__class__ is str
+                    and entry in exact
+                    and not (entries_left_out or name in ignored)
+                ):
                     if entry in spent:
                         count(entry, exact[entry])
                         continue
                     spent.add(entry)  # most texts; not worth a call of their own
                     place = exact[entry]
                     chars[place] = chars.get(place, 0) + len(entry)
-                elif name in left_out or (apart and (id(value), name) in apart):
+                elif name in left_out or (
+                    entries_left_out and (id(value), name) in entries_left_out
+                ):
                     found.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
@@ -121,7 +127,7 @@ def account(
                     walk(entry, inner, name)
         elif isinstance(value, list):
             for position, entry in enumerate(value):
-                if apart and (id(value), position) in apart:
+                if entries_left_out and (id(value), position) in entries_left_out:
                     found.add("left out", sum(map(len, strings(entry))))
                     continue
                 if key in _PART_LISTS and _is_unknown(entry):

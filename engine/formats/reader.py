@@ -11,7 +11,7 @@ from engine.formats.opening.framing import Frame
 
 
 @dataclass(slots=True)
-class Draft:
+class ParsedRecord:
     """A conversation as its reader returns it, before the leak guard.
 
     Attributes:
@@ -46,7 +46,7 @@ class Reader:
 
     name: str
     recognise: Callable[[Any], str | None]
-    read: Callable[[Any, str, Any], Draft]
+    read: Callable[[Any, str, Any], ParsedRecord]
     left_out: frozenset[str] = frozenset()
     arrange: Callable[[Iterable[Frame], bool], Iterator[Frame]] | None = None
     conditions: int = 0

@@ -17,7 +17,7 @@ from engine.formats.messages.normalise import (
     read_messages,
     record_id,
 )
-from engine.formats.reader import Draft, Reader
+from engine.formats.reader import ParsedRecord, Reader
 
 
 def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("meta"), dict) and isinstance(record.get("dataset"), str)
 
 
-def _read_uniform(record: Any, fallback_id: str, _: Any) -> Draft:
+def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     record = as_object(record)
     complete = _is_complete(record)
     truth = record.get("truth")
@@ -57,8 +57,8 @@ def _read_uniform(record: Any, fallback_id: str, _: Any) -> Draft:
     if complete:
         known = ("id", "dataset", "messages", "meta", "truth", "created_at")
         file = (id(record), "dataset")  # the file of its first import
-        return Draft(conversation, _rest(record, *known), left_out=frozenset((file,)))
-    return Draft(conversation, _rest(record, "id", "messages", "truth"))
+        return ParsedRecord(conversation, _rest(record, *known), left_out=frozenset((file,)))
+    return ParsedRecord(conversation, _rest(record, "id", "messages", "truth"))
 
 
 def _with_facts(items: Any) -> tuple[Message, ...]:
@@ -124,7 +124,7 @@ def _recognise_openai(record: Any) -> str | None:
     return None
 
 
-def _read_openai(record: Any, fallback_id: str, _: Any) -> Draft:
+def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     record = as_object(record)
     name, request = _request(record)
     answer, rest = _answer(record)
@@ -142,7 +142,7 @@ def _read_openai(record: Any, fallback_id: str, _: Any) -> Draft:
     if differ:  # as the model that was asked for, and the version of it that answered
         rest["request"] = differ
     found = record_id(record, _OPENAI_IDS, fallback_id)
-    return Draft(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
+    return ParsedRecord(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
 
 
 def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ def _recognise_sharegpt(record: Any) -> str | None:
 _SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
 
 
-def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> Draft:
+def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     record = as_object(record)
     name, turns = _turns(record)
     messages = read_messages(turns if turns is not None else [])
@@ -184,7 +184,7 @@ def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> Draft:
             messages = (Message("system", system), *messages)
     found = record_id(record, _SHAREGPT_IDS, fallback_id)
     conversation = Conversation(found, messages, {}, None, created_at(record))
-    return Draft(conversation, _rest(record, *used))
+    return ParsedRecord(conversation, _rest(record, *used))
 
 
 def _recognise_messages(record: Any) -> str | None:
@@ -194,10 +194,10 @@ def _recognise_messages(record: Any) -> str | None:
     return f"the records are bare lists of messages with {keys}"
 
 
-def _read_messages(record: Any, fallback_id: str, _: Any) -> Draft:
+def _read_messages(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     if isinstance(record, list) and any(map(is_response_item, record)):
         record = messages_given(record)
-    return Draft(Conversation(fallback_id, read_messages(record)))
+    return ParsedRecord(Conversation(fallback_id, read_messages(record)))
 
 
 CHAT_LOGS: tuple[Reader, ...] = (

@@ -14,7 +14,7 @@ from engine.formats.json_values import BadRecord, as_json, as_object
 from engine.formats.messages.forms import ChatMessage
 from engine.formats.messages.normalise import messages_of, read_in_turn
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _SPOKEN = ("user", "assistant")
 _CLEAR = "<command-name>/clear</command-name>"
@@ -201,7 +201,7 @@ def _taken_back(lines: list[dict[str, Any]]) -> set[str]:
     return gone
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
@@ -249,7 +249,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         created_at=began if isinstance(began, str) else None,
     )
     truth = {"result": results} if results else {}
-    return Draft(
+    return ParsedRecord(
         conversation,
         {**fields, **truth},
         frozenset(truth),

@@ -14,7 +14,7 @@ from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_json
 from engine.formats.messages.forms import ChatMessage
 from engine.formats.messages.normalise import created_at, looks_like_message, messages_of
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
 _FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
@@ -32,7 +32,7 @@ def recognise(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -47,7 +47,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         raise BadRecord("no messages")
     first = record[0]
     began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None
-    return Draft(Conversation(fallback_id, tuple(messages), created_at=began))
+    return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=began))
 
 
 def _with_role(item: Any) -> ChatMessage:

@@ -16,7 +16,7 @@ from engine.formats.json_values import BadRecord, as_object
 from engine.formats.messages.forms import ChatMessage, is_response_item, response_items
 from engine.formats.messages.normalise import as_time, messages_of
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
@@ -120,7 +120,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield Frame(None, raw, {"lines": [frame.value for frame in members]})
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a rollout as a draft.
 
     Raises:
@@ -204,7 +204,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
             left_out.add((id(body), "turn_id"))
             if body.get("type") in _MARKS:
                 left_out.add((id(body), "last_agent_message"))
-    return Draft(conversation, kept, left_out=frozenset(left_out))
+    return ParsedRecord(conversation, kept, left_out=frozenset(left_out))
 
 
 _MARKS = ("task_started", "task_complete")

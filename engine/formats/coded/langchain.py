@@ -11,7 +11,7 @@ from engine.formats.messages.forms import as_message, langchain_message
 from engine.formats.messages.normalise import created_at, messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import as_word, read_path, without
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _MESSAGES = read_path(
     "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
@@ -72,7 +72,7 @@ def _step(state: Any) -> float:
     return found if isinstance(found, int | float) else 0
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; other states of the same thread are left in the original record.
 
     Raises:
@@ -92,11 +92,13 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     if not messages:
         raise BadRecord("no messages")
     if isinstance(record, list):
-        return Draft(Conversation(fallback_id, tuple(messages)), left_out=frozenset(left_out))
+        return ParsedRecord(
+            Conversation(fallback_id, tuple(messages)), left_out=frozenset(left_out)
+        )
     used = [one.trail for one in places if one.trail] + [(_OTHERS,)]
     rest = without(record, used)
     conversation = Conversation(fallback_id, tuple(messages), created_at=created_at(record))
-    return Draft(
+    return ParsedRecord(
         conversation,
         rest if isinstance(rest, dict) else {},
         left_out=frozenset(left_out | {(id(record), _OTHERS)}),

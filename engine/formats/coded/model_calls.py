@@ -11,7 +11,7 @@ from engine.formats.json_values import BadRecord
 from engine.formats.messages.forms import messages_answered, messages_given, text_given
 from engine.formats.messages.normalise import created_at, read_messages, record_id
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
-from engine.formats.reader import Draft, Reader
+from engine.formats.reader import ParsedRecord, Reader
 
 _IDS = ("id", "request_id", "requestId", "response_id", "responseId", "custom_id")
 
@@ -62,7 +62,7 @@ def _recognise(call: _Call, record: Any) -> str | None:
     return f"the records have {asked}, as {call.title}"
 
 
-def _read(call: _Call, record: Any, fallback_id: str, _: Any = None) -> Draft:
+def _read(call: _Call, record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     if not isinstance(record, dict):
         raise BadRecord("the record is no object")
     given = call.given.first(record) if call.given else None
@@ -75,7 +75,7 @@ def _read(call: _Call, record: Any, fallback_id: str, _: Any = None) -> Draft:
     rest = without(record, trails)
     found = record_id(record, _IDS, fallback_id)
     conversation = Conversation(found, messages, created_at=created_at(record))
-    return Draft(conversation, rest if isinstance(rest, dict) else {})
+    return ParsedRecord(conversation, rest if isinstance(rest, dict) else {})
 
 
 MODEL_CALLS: tuple[Reader, ...] = (

@@ -14,7 +14,7 @@ from engine.formats.json_values import BadRecord, as_json, as_object
 from engine.formats.messages.forms import ChatMessage
 from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _KINDS = ("message.", "agent.", "tool.", "llm.", "session.")
 _SUB_AGENT = ":subagent:"
@@ -59,7 +59,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield Frame(events[0].line, raw, value, name=key or None)
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation of the events of a session as a draft.
 
     Raises:
@@ -81,7 +81,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         tuple(messages),
         created_at=next(filter(None, times), None),
     )
-    return Draft(conversation, {"events": rest} if rest else {})
+    return ParsedRecord(conversation, {"events": rest} if rest else {})
 
 
 _NEAR = 3

@@ -11,11 +11,11 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import as_json
-from engine.formats.messages.forms import ChatMessage, opened
+from engine.formats.messages.forms import ChatMessage, json_within
 from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.messages.parts import answer_text
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _LISTS = ("history", "trajectory", "events")
 _IDS = ("instance_id", "conversation_id", "session_id", "id")
@@ -77,7 +77,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield Frame(None, raw, {"history": [frame.value for frame in events]})
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth are the results of tests and the instance that was to be solved.
 
     Raises:
@@ -110,7 +110,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         (as_time(event.get("timestamp")) for event in events if isinstance(event, dict)), None
     )
     conversation = Conversation(name, tuple(messages), created_at=began)
-    return Draft(conversation, {**fields, **truth}, frozenset(truth), unknown=tuple(unknown))
+    return ParsedRecord(conversation, {**fields, **truth}, frozenset(truth), unknown=tuple(unknown))
 
 
 def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
@@ -232,7 +232,7 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
         found = {**facts, "role": message.get("role") or said, "content": content}
         return _with_reasoning(found, message)
     if kind == "ActionEvent":
-        action = opened(event.get("action"))
+        action = json_within(event.get("action"))
         action = action if isinstance(action, dict) else {}
         call = event.get("tool_call")
         call = call if isinstance(call, dict) else {}

@@ -19,7 +19,7 @@ from engine.formats.messages.normalise import (
     read_messages,
     record_id,
 )
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 TASKS = {
     "旅行规划": "travel planning",
@@ -55,7 +55,7 @@ def recognise(record: Any) -> str | None:
     return None if known is None else f"the records have `history`, `task_context` and `{known}`"
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:
@@ -70,7 +70,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     rest = {name: value for name, value in record.items() if name not in ("history", "id", *_META)}
     found = record_id(record, ("id",), fallback_id)
     truth = {**rest, **_of_record(record), **_of_turns(history)}
-    return Draft(Conversation(found, messages, meta, truth, created_at(record)))
+    return ParsedRecord(Conversation(found, messages, meta, truth, created_at(record)))
 
 
 def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:

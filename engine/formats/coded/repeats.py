@@ -9,7 +9,7 @@ from typing import Any
 from engine.conversation import Message
 from engine.formats.accounting import strings
 from engine.formats.json_values import as_json
-from engine.formats.messages.forms import opened
+from engine.formats.messages.forms import json_within
 
 _STRUCTURE = ("role", "type", "object", "speaker")
 
@@ -41,7 +41,7 @@ class Texts:
         if isinstance(value, str):
             if not value or value in self._exact:
                 return None
-            inner = opened(value)
+            inner = json_within(value)
             if inner is not value:
                 return self.without(inner)
             if len(value) < _LEAST_PIECE:

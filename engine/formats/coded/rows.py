@@ -26,7 +26,7 @@ from engine.formats.messages.order import in_order, order_keys
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.text_turns import turns_of
-from engine.formats.reader import Draft, Reader
+from engine.formats.reader import ParsedRecord, Reader
 
 _IDS = (
     "conversation_id",
@@ -232,7 +232,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield Frame(group[0].line, raw, value)
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
     Raises:
@@ -245,7 +245,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     found = record_id(record, ("id",), fallback_id)
     if all(map(_plainly_spoken, rows)) and not any(map(_has_outcome, rows)):
-        return Draft(Conversation(found, read_messages(rows), created_at=created_at(first)))
+        return ParsedRecord(Conversation(found, read_messages(rows), created_at=created_at(first)))
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
     outcomes: dict[str, Any] = {}
@@ -271,7 +271,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     began = as_time(first.get(_column(first, _TIMES, (str, int, float))))
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
     conversation = Conversation(found, tuple(messages), created_at=began)
-    return Draft(conversation, fields, unknown=tuple(map(_unread_row, unread)))
+    return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
 
 
 def _said(
@@ -396,7 +396,7 @@ def _divide_transcripts(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield frame
 
 
-def _read_whole(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def _read_whole(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation that is in a column of a record as a draft.
 
     Raises:
@@ -430,7 +430,7 @@ def _read_whole(record: Any, fallback_id: str, _: Any = None) -> Draft:
     external_id = str(record[id_key]) if id_key else fallback_id
     rest = {key: value for key, value in record.items() if key not in used}
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
-    return Draft(conversation, rest)
+    return ParsedRecord(conversation, rest)
 
 
 ROWS: tuple[Reader, ...] = (

@@ -14,7 +14,7 @@ from typing import Any
 from engine.conversation import Conversation, Message, ToolCall
 from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.messages.normalise import messages_of, record_id
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
 _VERSION = re.compile(r"_\d+$")
@@ -31,7 +31,7 @@ def recognise(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:
@@ -62,7 +62,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     if isinstance(services, list) and services and all(isinstance(one, str) for one in services):
         truth["goal"] = "+".join(sorted({_VERSION.sub("", one) for one in services}))
     found = record_id(record, ("dialogue_id",), fallback_id)
-    return Draft(Conversation(found, tuple(messages), {}, truth))
+    return ParsedRecord(Conversation(found, tuple(messages), {}, truth))
 
 
 def _service_call(frame: Mapping[str, Any]) -> list[Message]:

@@ -16,7 +16,7 @@ from engine.formats.messages.normalise import (
     read_messages,
     record_id,
 )
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _META = ("user_model", "system_model", "dataset_fn", "git_version")
 NOTE = "log"
@@ -31,7 +31,7 @@ def recognise(record: Any) -> str | None:
     return "the records have `conv_type` and `trace` with role and content"
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:
@@ -59,4 +59,4 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         truth["complete"] = record["score"] == 1
     first = spoken[0] if spoken and isinstance(spoken[0], dict) else {}
     found = record_id(record, ("conv_id",), fallback_id)
-    return Draft(Conversation(found, read_messages(spoken), meta, truth, created_at(first)))
+    return ParsedRecord(Conversation(found, read_messages(spoken), meta, truth, created_at(first)))

@@ -18,15 +18,15 @@ from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json
 from engine.formats.messages.forms import (
     ChatMessage,
+    json_within,
     messages_answered,
     messages_given,
-    opened,
     text_answered,
     text_given,
 )
 from engine.formats.messages.normalise import as_time, messages_of
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 SPANS, ABOUT = "spans", "about"
 """Keys of a grouped record: its spans, and what is said of their traces."""
@@ -132,7 +132,7 @@ def _grouped(key: str, members: list[tuple[Any, Span, Frame]], said: list[Any]) 
     return Frame(frames[0].line, raw, value, name=key)
 
 
-def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> Draft:
+def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:
     """Returns the conversation of a group of spans.
 
     Raises:
@@ -161,7 +161,7 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> Draft:
     fields = {SPANS: texts.without(records), ABOUT: texts.without(said)}
     fields = {key: value for key, value in fields.items() if value}
     name = record.get("id") or fallback_id
-    return Draft(
+    return ParsedRecord(
         Conversation(str(name), tuple(messages), created_at=began),
         {**fields, **truth},
         frozenset(truth),
@@ -342,7 +342,7 @@ def _of_texts(spans: list[Span]) -> list[ChatMessage]:
 
 def _tool_call(span: Span) -> list[ChatMessage]:
     call = {"name": span.name, "arguments": span.given, "id": span.key}
-    answer = opened(span.answered)
+    answer = json_within(span.answered)
     text = answer if isinstance(answer, str) else as_json(answer)
     return [
         {"role": "assistant", "content": "", "tool_calls": [call]},

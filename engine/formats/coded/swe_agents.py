@@ -10,10 +10,10 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.coded.repeats import Texts
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.messages.forms import ChatMessage, opened
+from engine.formats.messages.forms import ChatMessage, json_within
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
 from engine.formats.messages.roles import role_named
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _JUDGED = (
     *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
@@ -45,7 +45,7 @@ def recognise_instance(record: Any) -> str | None:
     """Returns in words why a record looks like one of an instance of SWE-bench; None if it does not."""
     if not isinstance(record, dict):
         return None
-    listed = opened(record.get("messages"))
+    listed = json_within(record.get("messages"))
     if not isinstance(listed, list) or not listed or not looks_like_message(listed[0]):
         return None
     if "instance_id" in record and record.keys() & {*_JUDGED, "traj_id", "run_id"}:
@@ -74,7 +74,7 @@ def recognise_mini(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth is what is told of the end: exit status, patch, tests.
 
     Raises:
@@ -85,8 +85,10 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         raise BadRecord("it is no object")
     steps = record.get("trajectory")
     steps = steps if isinstance(steps, list) else []
-    key = next((one for one in ("history", "messages") if opened(record.get(one))), "trajectory")
-    listed = opened(record.get(key)) if key != "trajectory" else _of_steps(steps)
+    key = next(
+        (one for one in ("history", "messages") if json_within(record.get(one))), "trajectory"
+    )
+    listed = json_within(record.get(key)) if key != "trajectory" else _of_steps(steps)
     listed = listed if isinstance(listed, list) else []
     mini = recognise_mini(listed) or recognise_mini(record)
     items = _with_tools(listed, every=bool(mini) or key == "trajectory")
@@ -105,7 +107,9 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
         (str(record[one]) for one in _IDS if record.get(one) not in (None, "")), fallback_id
     )
     conversation = Conversation(name, tuple(messages))
-    return Draft(conversation, {**fields, **truth}, frozenset(truth), left_out=frozenset(left_out))
+    return ParsedRecord(
+        conversation, {**fields, **truth}, frozenset(truth), left_out=frozenset(left_out)
+    )
 
 
 def _truth(record: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object
 from engine.formats.messages.normalise import messages_of, record_id
-from engine.formats.reader import Draft
+from engine.formats.reader import ParsedRecord
 
 _KINDS = ("api_call", "request", "api_response", "response")
 _TRUTH = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
@@ -30,7 +30,7 @@ def recognise(record: Any) -> str | None:
     return "the records have `utterances[].annotations[]` with api_call, as of Taskmaster 4"
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation of a record as a draft.
 
     Raises:
@@ -66,7 +66,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> Draft:
     known = ("conversation_id", "utterances", *_TRUTH)
     fields = {key: record[key] for key in record if key not in known}
     found = record_id(record, ("conversation_id",), fallback_id)
-    return Draft(
+    return ParsedRecord(
         Conversation(found, tuple(messages)),
         {**fields, **truth},
         frozenset(truth),

@@ -18,7 +18,7 @@ from engine.formats.coded.spans import (
     time_text,
 )
 from engine.formats.json_values import as_json
-from engine.formats.messages.forms import opened
+from engine.formats.messages.forms import json_within
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 
@@ -33,7 +33,7 @@ def _first(record: Any, *keys: str) -> Any:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    value = opened(value)
+    value = json_within(value)
     return value if isinstance(value, dict) else {}
 
 
@@ -242,7 +242,7 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
     found = record.get("attributes", record.get("tags"))
     if isinstance(found, list):
         return _pairs(found)
-    found = opened(found)
+    found = json_within(found)
     if isinstance(found, dict):
         return found
     columns = {key[11:]: value for key, value in record.items() if key.startswith("attributes.")}
@@ -318,16 +318,19 @@ def _otel_messages(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any,
     gen = _object(nested.get("gen_ai"))
     llm = _object(nested.get("llm"))
     vercel = _object(nested.get("ai"))
-    given = opened(_first(_object(gen.get("input")), "messages"))
+    given = json_within(_first(_object(gen.get("input")), "messages"))
     answered = _first(_object(gen.get("output")), "messages")
     if given is not None:
-        given = {"messages": given, "system": opened(gen.get("system_instructions"))}
+        given = {"messages": given, "system": json_within(gen.get("system_instructions"))}
     given = given or gen.get("prompt") or _messages(llm.get("input_messages"))
     answered = answered or gen.get("completion") or llm.get("output_messages")
     if given is None and "prompt" in vercel:
         given = _first(_object(vercel["prompt"]), "messages", "") or vercel["prompt"]
         answered = _object(vercel.get("response"))
-        answered = {"text": answered.get("text"), "tool_calls": opened(answered.get("toolCalls"))}
+        answered = {
+            "text": answered.get("text"),
+            "tool_calls": json_within(answered.get("toolCalls")),
+        }
     events, choices = _of_events(record.get("events") or record.get("logs"))
     given, answered = given or events, answered or choices
     tool = _object(_object(gen.get("tool")).get("call"))
@@ -339,7 +342,7 @@ def _otel_messages(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any,
 
 
 def _messages(listed: Any) -> Any:
-    listed = opened(listed)
+    listed = json_within(listed)
     return {"messages": listed} if isinstance(listed, list) else None
 
 
@@ -347,27 +350,29 @@ def _of_events(events: Any) -> tuple[Any, Any]:
     """The messages in the events of a span, as the conventions had them until version 1.36."""
     given: list[Any] = []
     answered: list[Any] = []
-    for event in opened(events) if isinstance(opened(events), list) else ():
+    for event in json_within(events) if isinstance(json_within(events), list) else ():
         if not isinstance(event, dict):
             continue
         name = _text(event.get("name"))
         said = _pairs(event.get("attributes"))
         inner = _object(_nested(said).get("gen_ai"))
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
-            listed = opened(inner.get(name.rpartition(".")[2]))
+            listed = json_within(inner.get(name.rpartition(".")[2]))
             (given if name.endswith("prompt") else answered).extend(
                 listed if isinstance(listed, list) else [listed]
             )
         elif name == "gen_ai.client.inference.operation.details":
-            given += opened(_first(_object(inner.get("input")), "messages")) or []
-            answered += opened(_first(_object(inner.get("output")), "messages")) or []
+            given += json_within(_first(_object(inner.get("input")), "messages")) or []
+            answered += json_within(_first(_object(inner.get("output")), "messages")) or []
         elif name == "gen_ai.choice":
-            message = opened(said.get("message")) or {}
+            message = json_within(said.get("message")) or {}
             content = said.get("content", "") if isinstance(message, dict) else message
             message = message if isinstance(message, dict) else {}
             answered.append({"role": "assistant", "content": content, **message})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
-            message = {key: opened(value) for key, value in said.items() if "gen_ai" not in key}
+            message = {
+                key: json_within(value) for key, value in said.items() if "gen_ai" not in key
+            }
             given.append({"role": name.split(".")[1], "content": "", **message})
             if "id" in message and given[-1]["role"] == "tool":
                 given[-1]["tool_call_id"] = message["id"]
@@ -411,7 +416,7 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
                 if not name.startswith("gen_ai."):
                     others.append(log)
                     continue
-                body = opened(_plain(log.get("body")))
+                body = json_within(_plain(log.get("body")))
                 body = body if isinstance(body, dict) else {"content": body} if body else {}
                 trace, key = _text(log.get("traceId")), _text(log.get("spanId"))
                 start = _first(log, "timeUnixNano", "observedTimeUnixNano")
@@ -458,7 +463,9 @@ def _mlflow(record: Any) -> Span | None:
     if not isinstance(record, dict) or "mlflow.trace" not in record:
         return None
     info = _object(record["mlflow.trace"])
-    attributes = {key: opened(value) for key, value in _object(record.get("attributes")).items()}
+    attributes = {
+        key: json_within(value) for key, value in _object(record.get("attributes")).items()
+    }
     context = _object(record.get("context"))
     kind = _text(attributes.get("mlflow.spanType"))
     given = record.get("inputs") or attributes.get("mlflow.spanInputs")
@@ -544,8 +551,10 @@ def _helicone(record: Any) -> Span | None:
     ):
         return None
     key = _text(_first(record, "request_id", "id", "helicone_request_id"))
-    given = opened(_first(record, "request_body") or _object(record.get("request")).get("body"))
-    answered = opened(
+    given = json_within(
+        _first(record, "request_body") or _object(record.get("request")).get("body")
+    )
+    answered = json_within(
         _first(record, "response_body") or _object(record.get("response")).get("body")
     )
     if not isinstance(given, dict) or not (flat or key):
@@ -571,7 +580,7 @@ def _helicone(record: Any) -> Span | None:
 def _openpipe(record: Any) -> Span | None:
     if not isinstance(record, dict):
         return None
-    given = opened(_first(record, "reqPayload", "req_payload"))
+    given = json_within(_first(record, "reqPayload", "req_payload"))
     if not isinstance(given, dict):
         return None
     key = _text(_first(record, "id")) or _text(_object(record.get("respPayload")).get("id"))

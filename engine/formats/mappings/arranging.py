@@ -10,7 +10,7 @@ from typing import Any
 from engine.formats.json_values import as_json
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.order import in_order
-from engine.formats.opening.framing import Frame, Outer
+from engine.formats.opening.framing import Envelope, Frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
 
 BRANCH = "branch"
@@ -31,8 +31,8 @@ def arranged(
     """Yields a frame for each conversation; of a tree that is the current branch, or each."""
     if mapping.split:
         frames = split(mapping.split, frames)
-    if mapping.apart is not None:
-        frames = _taken_apart(mapping.apart, frames)
+    if mapping.subrecords is not None:
+        frames = _with_subrecords(mapping.subrecords, frames)
     if mapping.attachments is not None:
         frames = _with_attachments(mapping.attachments, frames)
     if mapping.transcript is not None:
@@ -65,7 +65,7 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
                 frame.line or frame.before + number,
                 as_json(one.value).encode(),
                 one.value,
-                outer=Outer(rest, frame.before + number == 1 or (number == 1 and late)),
+                outer=Envelope(rest, frame.before + number == 1 or (number == 1 and late)),
                 name=key if isinstance(key, str) else None,
             )
 
@@ -118,7 +118,7 @@ def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
     return copy
 
 
-def _taken_apart(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
+def _with_subrecords(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields each record without those within it, and then these, which may have further ones within them."""
     for frame in frames:
         found = [] if frame.reason else path.find(frame.value)
@@ -128,7 +128,7 @@ def _taken_apart(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
         rest = without(frame.value, [one.trail or () for one in found])
         yield frame._replace(value=rest)
         inner = [Frame(None, as_json(one.value).encode(), one.value) for one in found]
-        yield from _taken_apart(path, [one._replace(line=frame.line) for one in inner])
+        yield from _with_subrecords(path, [one._replace(line=frame.line) for one in inner])
 
 
 def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -177,7 +177,7 @@ def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
         first = number == 0 and (frame.outer is None or frame.outer.first)
         branch = [_without_children(tree, node) for node in path]
         yield frame._replace(
-            value={**rest, BRANCH: branch}, outer=None if outer is None else Outer(outer, first)
+            value={**rest, BRANCH: branch}, outer=None if outer is None else Envelope(outer, first)
         )
 
 

@@ -35,7 +35,7 @@ class CallMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class MessageRule:
     """Where an item of a log has a message; without `text` the item is read as a message of any chat API.
 
     Attributes:
@@ -60,11 +60,11 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class MessageList:
     """A list of items in a record, and the messages in each of them."""
 
     each: Path
-    turns: tuple[Turn, ...]
+    turns: tuple[MessageRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Mapping:
 
     Attributes:
         split: Paths of the records within an object; of several paths each is a side of the same conversation.
-        apart: Where records lie within a record that are conversations of their own, as of sub-agents.
+        subrecords: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
         by_name: Whether it is used only where the person names it, and recognises no record.
     """
@@ -127,10 +127,10 @@ class Mapping:
     name: str
     title: str
     when: tuple[Condition, ...]
-    items: tuple[Items, ...]
+    items: tuple[MessageList, ...]
     sample: str = ""
     split: tuple[Path, ...] = ()
-    apart: Path | None = None
+    subrecords: Path | None = None
     attachments: Path | None = None
     transcript: Transcript | None = None
     group: Group | None = None
@@ -180,25 +180,27 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
     if not name:
         raise BadMapping("it has no `name`")
     mapping = Mapping(
-        name,
-        taken.text("title") or name,
-        tuple(map(read_condition, taken.texts("when"))),
-        tuple(_items(entry) for entry in taken.tables("messages")),
-        taken.text("sample"),
-        tuple(map(read_path, taken.texts("split"))),
-        taken.path("apart"),
-        taken.path("attachments"),
-        _transcript(taken.table("transcript")),
-        _group(taken.table("group")),
-        _tree(taken.table("tree")),
-        tuple(map(read_path, taken.texts("id"))),
-        taken.path("created_at"),
-        taken.path("user"),
-        {str(word): _destination(entry, word) for word, entry in taken.table("roles").items()},
-        {key: read_path(str(entry)) for key, entry in taken.table("truth").items()},
-        {key: read_path(str(entry)) for key, entry in taken.table("metadata").items()},
-        tuple(map(read_path, taken.texts("left_out"))),
-        taken.truth_value("by_name"),
+        name=name,
+        title=taken.text("title") or name,
+        when=tuple(map(read_condition, taken.texts("when"))),
+        items=tuple(_items(entry) for entry in taken.tables("messages")),
+        sample=taken.text("sample"),
+        split=tuple(map(read_path, taken.texts("split"))),
+        subrecords=taken.path("apart"),
+        attachments=taken.path("attachments"),
+        transcript=_transcript(taken.table("transcript")),
+        group=_group(taken.table("group")),
+        tree=_tree(taken.table("tree")),
+        id=tuple(map(read_path, taken.texts("id"))),
+        created_at=taken.path("created_at"),
+        user=taken.path("user"),
+        roles={
+            str(word): _destination(entry, word) for word, entry in taken.table("roles").items()
+        },
+        truth={key: read_path(str(entry)) for key, entry in taken.table("truth").items()},
+        metadata={key: read_path(str(entry)) for key, entry in taken.table("metadata").items()},
+        left_out=tuple(map(read_path, taken.texts("left_out"))),
+        by_name=taken.truth_value("by_name"),
     )
     taken.end()
     if not mapping.items:
@@ -208,19 +210,19 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
     return mapping
 
 
-def _items(table: Table[str, Any]) -> Items:
+def _items(table: Table[str, Any]) -> MessageList:
     taken = _Keys(table, "[[messages]]")
     turns = taken.tables("turns")
     each = taken.path("each") or read_path(".")
     if not turns:
-        return Items(each, (_turn(taken),))
+        return MessageList(each, (_turn(taken),))
     taken.end()
-    return Items(each, tuple(_turn(_Keys(turn, "`turns`"), inner=True) for turn in turns))
+    return MessageList(each, tuple(_turn(_Keys(turn, "`turns`"), inner=True) for turn in turns))
 
 
-def _turn(taken: _Keys, inner: bool = False) -> Turn:
+def _turn(taken: _Keys, inner: bool = False) -> MessageRule:
     calls = taken.table_or_path("calls")
-    turn = Turn(
+    turn = MessageRule(
         taken.path("each") if inner else None,
         tuple(map(read_condition, taken.texts("when"))),
         _role(taken.text("role")),

@@ -17,9 +17,9 @@ from engine.formats.mappings.mapping import (
     CallMapping,
     Destination,
     Group,
-    Items,
     Mapping,
-    Turn,
+    MessageList,
+    MessageRule,
 )
 from engine.formats.messages.normalise import (
     TIMES,
@@ -31,7 +31,7 @@ from engine.formats.messages.normalise import (
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
-from engine.formats.reader import Draft, Reader
+from engine.formats.reader import ParsedRecord, Reader
 
 _DEFAULT_ROLE = read_path("role | from")
 
@@ -72,7 +72,7 @@ def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
 def _arranges(mapping: Mapping) -> bool:
     ways = (
         mapping.split,
-        mapping.apart,
+        mapping.subrecords,
         mapping.attachments,
         mapping.transcript,
         mapping.group,
@@ -102,7 +102,7 @@ class _Reading:
         self._record = record
         self._outer = outer
         self._used: list[Trail] = []
-        self._apart: dict[Trail, list[Trail]] = {}
+        self._used_inside: dict[Trail, list[Trail]] = {}
         self._messages: list[Message] = []
         self._events: list[Any] = []
         self._unknown: list[Any] = []
@@ -110,7 +110,7 @@ class _Reading:
         self._speakers: dict[str, Role] = {}
         self._user_is_named = False
 
-    def draft(self, fallback_id: str) -> Draft:
+    def draft(self, fallback_id: str) -> ParsedRecord:
         """Returns the conversation.
 
         Raises:
@@ -124,7 +124,7 @@ class _Reading:
                 self._leave_out(found.trail, found.value)
         for trail in self._used:  # messages do not have these as facts
             for end in range(1, len(trail)):
-                self._apart.setdefault(trail[:end], []).append(trail[end:])
+                self._used_inside.setdefault(trail[:end], []).append(trail[end:])
         for items in mapping.items:
             self._read_items(items)
         if not self._messages:
@@ -143,7 +143,7 @@ class _Reading:
             fields = {key: fields[key] for key in fields if key not in taken} | {_RECORD: taken}
         if self._events:
             fields = {**fields, "events": self._events}
-        return Draft(
+        return ParsedRecord(
             Conversation(external_id, messages, meta, created_at=began),
             {**fields, **self._shared(), **truth},
             frozenset(truth),
@@ -195,7 +195,7 @@ class _Reading:
         else:
             self._events.append(value)
 
-    def _read_items(self, items: Items) -> None:
+    def _read_items(self, items: MessageList) -> None:
         found = items.each.find(self._record, self._record, self._outer)
         time = items.turns[0].time
         times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
@@ -215,11 +215,11 @@ class _Reading:
                 self._events.append(one.value)  # the other records are a conversation without it
                 self._unknown.append(one.value)
 
-    def _read_item(self, items: Items, item: Found, position: int) -> bool:
+    def _read_item(self, items: MessageList, item: Found, position: int) -> bool:
         """Reads an item; returns whether it meets the conditions of a message."""
         whole_record = item.trail == ()
         drafts: list[dict[str, Any]] = []
-        used: list[Trail] = list(self._apart.get(item.trail or (), ()))
+        used: list[Trail] = list(self._used_inside.get(item.trail or (), ()))
         matched = False
         for turn in items.turns:
             if not all(one.holds(item.value, self._record, self._outer) for one in turn.when):
@@ -251,7 +251,7 @@ class _Reading:
         return True
 
     def _message(
-        self, turn: Turn, part: Found, item: Found, position: int, used: list[Trail]
+        self, turn: MessageRule, part: Found, item: Found, position: int, used: list[Trail]
     ) -> list[dict[str, Any]]:
         """Returns the message of a part of an item in the form of a chat API; [] if it has none."""
         value, within = part.value, part.trail or ()
@@ -274,9 +274,17 @@ class _Reading:
             if not isinstance(value, dict):
                 raise BadRecord(f"message {len(self._messages) + 1} is {kind_of(value)}")
             name = {"name": speaker} if speaker and "name" not in value else {}
-            apart = self._apart.get((*item.trail, *within)) if item.trail is not None else None
+            used_inside = (
+                self._used_inside.get((*item.trail, *within)) if item.trail is not None else None
+            )
             used.append(within)
-            return [{**(without(value, apart) or {} if apart else value), "role": role, **name}]
+            return [
+                {
+                    **(without(value, used_inside) or {} if used_inside else value),
+                    "role": role,
+                    **name,
+                }
+            ]
         texts = [text for path in turn.text for text in take(path) if text != ""]
         if turn.join is not None and texts:
             texts = [turn.join.join(_words(texts))]
@@ -331,7 +339,7 @@ class _Reading:
         roles = self._mapping.roles
         return roles.get(word) or roles.get(word.lower())
 
-    def _role(self, turn: Turn, value: Any, position: int) -> tuple[Destination, str | None]:
+    def _role(self, turn: MessageRule, value: Any, position: int) -> tuple[Destination, str | None]:
         """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
         if isinstance(turn.role, tuple):
             return turn.role[position % len(turn.role)], None

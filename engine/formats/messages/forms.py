@@ -42,7 +42,7 @@ _OUTPUTS = ("output", "result", "response", "message", "completion", "value", "a
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
 
 
-def opened(value: Any) -> Any:
+def json_within(value: Any) -> Any:
     """What a text of JSON holds, also if it was written as JSON more than once; else the value."""
     for _ in range(_MOST_WRAPPED):
         if not isinstance(value, str):
@@ -61,7 +61,7 @@ def opened(value: Any) -> Any:
 
 def messages_given(value: Any) -> list[ChatMessage]:
     """The messages of the input of a call; [] if it holds none but, at most, a text."""
-    value = opened(value)
+    value = json_within(value)
     if isinstance(value, list):
         return _of_list(value)
     if not isinstance(value, dict):
@@ -74,9 +74,11 @@ def messages_given(value: Any) -> list[ChatMessage]:
     ):
         return found
     for key in ("messages", "contents", "input", "history", "chat_history"):
-        if isinstance(opened(value.get(key)), list) and (found := _of_list(opened(value[key]))):
+        if isinstance(json_within(value.get(key)), list) and (
+            found := _of_list(json_within(value[key]))
+        ):
             return [*_instructions(value, found), *found]
-    contents = opened(value.get("contents"))
+    contents = json_within(value.get("contents"))
     if isinstance(contents, str):
         return [*_instructions(value, []), {"role": "user", "content": contents}]
     asked = value.get("input", value.get("prompt"))
@@ -90,7 +92,7 @@ def messages_given(value: Any) -> list[ChatMessage]:
 
 def messages_answered(value: Any) -> list[ChatMessage]:
     """The messages of the answer of a call; [] if it holds none but, at most, a text."""
-    value = opened(value)
+    value = json_within(value)
     if isinstance(value, list):
         return _of_stream(value) or _of_list(value)
     if isinstance(value, str):
@@ -103,17 +105,17 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     if isinstance(value.get("content"), dict):
         return _of_choice(value)
     for key in ("choices", "candidates", "generations"):
-        listed = opened(value.get(key))
+        listed = json_within(value.get(key))
         first = listed[0] if isinstance(listed, list) and listed else None
         if isinstance(first, list) and first:
             first = first[0]
         if isinstance(first, dict):
             return _of_choice(first)
     for key in ("messages", *_OUTPUTS):
-        inner = opened(value.get(key))
+        inner = json_within(value.get(key))
         if isinstance(inner, list | dict) and (found := messages_answered(inner)):
             return found
-    calls = opened(_first(value, ("tool_calls", "toolCalls")))
+    calls = json_within(_first(value, ("tool_calls", "toolCalls")))
     if isinstance(calls, list):
         text = value.get("text")
         return [
@@ -136,23 +138,23 @@ def _vercel_call(call: Any) -> Any:
 
 def text_given(value: Any) -> str | None:
     """The text of an input that has no messages; None if there is none, or several."""
-    return _only_text(opened(value), _INPUTS)
+    return _only_text(json_within(value), _INPUTS)
 
 
 def text_answered(value: Any) -> str | None:
     """The text of an answer that has no messages; None if there is none, or several."""
-    return _only_text(opened(value), (*_OUTPUTS, "text", "content", "raw"))
+    return _only_text(json_within(value), (*_OUTPUTS, "text", "content", "raw"))
 
 
 def _only_text(value: Any, keys: Iterable[str]) -> str | None:
     if isinstance(value, str):
         return value or None
     if isinstance(value, list) and len(value) == 1:
-        return _only_text(opened(value[0]), keys)
+        return _only_text(json_within(value[0]), keys)
     if not isinstance(value, dict):
         return None
     for key in keys:
-        found = opened(value.get(key))
+        found = json_within(value.get(key))
         if isinstance(found, list) and len(found) == 1:
             found = found[0]
         if isinstance(found, str) and found:
@@ -179,8 +181,8 @@ def as_message(value: Any) -> ChatMessage | None:
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
     content = value.get("content")
-    if isinstance(content, str) and content[:2] == "[{" and _are_parts(opened(content)):
-        value = {**value, "content": opened(content)}  # Strands
+    if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
+        value = {**value, "content": json_within(content)}  # Strands
     if role_named(role) is None:  # the name of a tool or an agent stands in its place
         told = "tool" if value.get("tool_call_id") else "assistant"
         value = {**value, "role": told, "name": value.get("name") or role}
@@ -342,7 +344,7 @@ def _answer(output: Any) -> Any:
 def _of_list(values: list[Any]) -> list[ChatMessage]:
     if len(values) == 1 and isinstance(values[0], list):
         return _of_list(values[0])
-    values = [opened(value) for value in values]
+    values = [json_within(value) for value in values]
     if any(map(is_response_item, values)):
         return response_items(value for value in values if isinstance(value, dict))
     found: list[ChatMessage] = []

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Literal, cast
 
 from engine.errors import FormatError
 from engine.formats.json_values import BadRecord, as_json
-from engine.formats.opening.framing import MAX_RECORD, Frame, Outer, load
+from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load
 from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
 from engine.formats.opening.source import Source
 from engine.formats.opening.tables import parquet_rows, sqlite_rows, sqlite_tables
@@ -349,7 +349,7 @@ def _inspect_rows(
                 yield Frame(number, b"", None, f"{entry.filename}: {bad.reason}")
                 continue
             raw = as_json(sample).encode()
-            yield Frame(number, raw, sample, outer=Outer(head, number == 1))
+            yield Frame(number, raw, sample, outer=Envelope(head, number == 1))
 
     return rows
 

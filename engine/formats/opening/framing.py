@@ -38,7 +38,7 @@ Framing = Literal["lines", "list", "values", "slices", "table", "text"]
 rows of a table, turns of a text."""
 
 
-class Outer(NamedTuple):
+class Envelope(NamedTuple):
     """The object from which a record was split, without the list of records; `first` is whether the record is the first
     of that object."""
 
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
     raw: bytes
     value: Any
     reason: str | None = None
-    outer: Outer | None = None
+    outer: Envelope | None = None
     name: str | None = None
     before: int = 0
 
@@ -364,7 +364,7 @@ class Slices(Values):
             reason = bad.reason
         if held is not None:
             last = _slice({**held[0], **self._late}, held[1])
-            yield last._replace(outer=Outer(None, True)) if self._late else last
+            yield last._replace(outer=Envelope(None, True)) if self._late else last
         if reason is not None:
             yield self._tail(1, reason)._replace(line=None)
 
