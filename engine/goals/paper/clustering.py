@@ -29,6 +29,8 @@ Note = Callable[[str], None]
 
 _NO = re.compile(r"\b(?:no|not|separate(?:ly)?|distinct)\b|n['’]t\b", re.I)
 _YES = re.compile(r"\b(?:yes|(?:should|can|could|may) be (?:merged|combined)|merged? )\b", re.I)
+_ECHO = re.compile(r"\b(?:whether|if|suppose|determine)\b", re.I)
+"""A reply that repeats the question decides nothing."""
 _FIRST_WORD = re.compile(r"\W*(yes|no)\b", re.I)
 _DESCRIPTION = re.compile(r"\bdescription\b[^:\n]{0,40}:\s*", re.I)
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
@@ -157,7 +159,7 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
     verdict: bool | None = None
     if first:
         verdict = first[1].casefold() == "yes"
-    elif re.search(r"\bmerge", opening, re.I):
+    elif re.search(r"\bmerge", opening, re.I) and not _ECHO.search(opening):
         verdict = False if _NO.search(opening) else bool(_YES.search(opening)) or None
     if not verdict:
         return verdict, ""

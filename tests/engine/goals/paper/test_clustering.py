@@ -115,6 +115,7 @@ def test_everybody_is_placed() -> None:
         ("No, keep them separate.", (False, "")),
         ("I can't merge these groups.", (False, "")),
         ("The user's high-level intent is to book a hotel.", (None, "")),
+        ("The task is to determine whether the two groups should be merged.", (None, "")),
         ("", (None, "")),
     ],
 )
