@@ -42,6 +42,7 @@ _IDS = frozenset(
 )
 """Names of fields with the id of a conversation."""
 
+_WITH_TEXT = frozenset((str, dict, list))
 _PART_LISTS = frozenset(("content", "parts"))
 
 _SHORT = 20
@@ -123,7 +124,7 @@ def account(
                     found.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
-                elif isinstance(entry, str | dict | list):
+                elif entry.__class__ in _WITH_TEXT:
                     walk(entry, inner, name)
         elif isinstance(value, list):
             for position, entry in enumerate(value):
@@ -286,13 +287,16 @@ def _is_unknown(part: Any) -> bool:
     )
 
 
-def strings(value: Any) -> Iterator[str]:
-    """Yields the texts within a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for entry in value.values():
-            yield from strings(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from strings(entry)
+def strings(value: Any) -> list[str]:
+    """The texts within a JSON value, those of an object or a list after those beside it."""
+    found: list[str] = []
+    todo = [value]
+    for item in todo:  # grows while it is read
+        kind = item.__class__
+        if kind is str:
+            found.append(item)
+        elif kind is dict:
+            todo += item.values()
+        elif kind is list:
+            todo += item
+    return found
