@@ -128,40 +128,51 @@ def calibrate(past: Sequence[Past], least: float = PRECISION) -> Rules:
     in_force: list[Rule] = []
     left_out: list[tuple[SignalName, str]] = []
     for name, candidates in CANDIDATES.items():
-        best: tuple[float, str, Test] | None = None
-        for meaning, fires in candidates:
-            hits, fired = _count(chosen, fires)
-            if fired >= LEAST_FIRED and hits >= least * fired and (best is None or hits > best[0]):
-                best = hits, meaning, fires
-        if best is None:
-            left_out.append(
-                (
-                    name,
-                    f"no rule has a precision of {least:.0%} on {len(past):,} past conversations",
-                )
-            )
+        found = _chosen(chosen, candidates, least)
+        if isinstance(found, str):
+            left_out.append((name, found))
             continue
-        _, meaning, fires = best
+        meaning, fires = found
         hits, fired = _count(tested, fires)
         if fired < LEAST_FIRED:
-            left_out.append(
-                (name, f"it fired in {fired} of {len(tested):,} past conversations only")
-            )
-            continue
-        precision = wilson(hits, fired)
-        if hits < least * fired:
-            left_out.append(
-                (
+            why = f"in the half that tests, it fired in {fired} of {len(tested):,} only"
+            left_out.append((name, why))
+        elif hits < least * fired:
+            why = f"in the half that tests, it was right in {hits} of {fired}"
+            left_out.append((name, why))
+        else:
+            incomplete = sum(one.incomplete for one in tested)
+            in_force.append(
+                Rule(
                     name,
-                    f"its precision is {hits / fired:.0%} on past conversations that did not choose it",
+                    meaning,
+                    fires,
+                    wilson(hits, fired),
+                    recall=hits / incomplete,
+                    base=incomplete / len(tested),
                 )
             )
-            continue
-        incomplete = sum(one.incomplete for one in tested)
-        in_force.append(
-            Rule(name, meaning, fires, precision, hits / incomplete, incomplete / len(tested))
-        )
     return Rules(tuple(in_force), tuple(left_out))
+
+
+def _chosen(
+    past: Sequence[Past], candidates: Sequence[tuple[str, Test]], least: float
+) -> tuple[str, Test] | str:
+    """The rule that finds most with this precision, with its meaning; or why there is none."""
+    counted = [(meaning, fires, *_count(past, fires)) for meaning, fires in candidates]
+    often = [one for one in counted if one[3] >= LEAST_FIRED]
+    if not often:
+        return f"no rule fired in {LEAST_FIRED} of {len(past):,} past conversations"
+    right = [one for one in often if one[2] >= least * one[3]]
+    if right:
+        meaning, fires, _, _ = max(right, key=lambda one: one[2])
+        return meaning, fires
+    meaning, _, hits, fired = max(often, key=lambda one: one[2] / one[3])
+    incomplete = sum(one.incomplete for one in past)
+    return (
+        f"the best rule ({meaning}) was right in {hits} of {fired}; {incomplete} of {len(past):,}"
+        " ended incomplete"
+    )
 
 
 def _count(past: Sequence[Past], fires: Test) -> tuple[int, int]:
