@@ -114,7 +114,11 @@ COMMANDS = (
     Command("run tag", "fit a probe to a tag's examples, and predict the tag for others", "example_probes:run_tag"),
     Command("run trees", "grow response trees", "trees:run_trees"),
     Command("run cluster", "cluster what users wanted", "cluster:run_cluster"),
-    Command("run paper-goals", "find goals as Soroka et al. do, with Table 4, Figure 4 and the LLM-only baseline", "paper_goals:run_paper_goals"),
+    Command(
+        "run paper-goals",
+        "find goals as Soroka et al. do, with Table 4, Figure 4 and the LLM-only baseline",
+        "paper_goals:run_paper_goals",
+    ),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
     Command("run stability", "measure how stable the clusters are", "stability:run_stability"),
     Command("run check", "look for languages, personal data and copies, as an import does", "checking:run_check"),
