@@ -42,7 +42,7 @@ _IDS = frozenset(
 )
 """Names of fields with the id of a conversation."""
 
-_WITH_TEXT = frozenset((str, dict, list))
+_WITH_TEXT = (str, dict, list)
 _PART_LISTS = frozenset(("content", "parts"))
 
 _SHORT = 20
@@ -124,7 +124,7 @@ def account(
                     found.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
-                elif entry.__class__ in _WITH_TEXT:
+                elif isinstance(entry, _WITH_TEXT):
                     walk(entry, inner, name)
         elif isinstance(value, list):
             for position, entry in enumerate(value):
