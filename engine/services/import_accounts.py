@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from engine.check_counts import CheckCounts
 from engine.number_format import counted
-from engine.records.check_counts import CheckCounts
 from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
 from engine.text import one_line
 

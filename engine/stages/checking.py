@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 from engine import near_copies
+from engine.check_counts import CheckCounts
 from engine.completeness.near_duplicates import shingles
 from engine.jobs.contract import Progress
 from engine.languages import CHARS, language
 from engine.personal_data import Kind, kinds
-from engine.records.check_counts import CheckCounts
 from engine.shared_text import ROLES, SharedText
 from engine.stages.cpu_stage import CpuStage
 from engine.store import checks, runs, shared_text

@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from engine.check_counts import CheckCounts
 from engine.personal_data import Kind
-from engine.records.check_counts import CheckCounts
 from engine.store import facets
 from engine.store.idset import IdSet, read_ids
 from engine.store.sql import message_ids, placeholders

@@ -8,10 +8,10 @@ from array import array
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from engine.check_counts import CheckCounts
 from engine.conversation import Conversation, Message, opens_turn
 from engine.errors import ProjectError
 from engine.filters import Filter, ListQuery
-from engine.records.check_counts import CheckCounts
 from engine.records.conversations import (
     ConversationRow,
     Counts,
