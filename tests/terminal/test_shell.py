@@ -42,7 +42,7 @@ def test_project_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         session.wait("Make a new project? [y/N]")
         session.terminal.press(b"y\r")
         session.wait("What is here")
-        session.press("q")
+        session.terminal.press(b"q")
         assert session.end() == 0
     (entry,) = Preferences(tmp_path / "config" / "preferences.json").read()[0].recent
     assert entry.path == str(tmp_path / "october.wb")
@@ -51,7 +51,7 @@ def test_project_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         session.wait("october.wb")
         session.terminal.press(b"\r")
         session.wait("What is here")
-        session.press("q")
+        session.terminal.press(b"q")
         assert session.end() == 0
 
 
