@@ -152,5 +152,5 @@ def test_giants(tmp_path: Path) -> None:
             session.press("j")
         session.press("1")
         session.wait("What is here")
-        session.press("q")
+        session.terminal.press(b"q")
         assert session.end() == 0

@@ -31,7 +31,7 @@ def test_suspended_and_brought_back(tmp_path: Path) -> None:
         os.kill(session.terminal.pid, signal.SIGCONT)
         session.wait("What is here")
         session.wait("Import conversations")
-        session.press("q")
+        session.terminal.press(b"q")
         assert session.end() == 0
 
 
