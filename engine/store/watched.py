@@ -1,4 +1,4 @@
-"""How far `workbench watch` has told each conversation, so that a later watch goes on from there."""
+"""How far `workbench watch` has reported each conversation, so that a later watch goes on from there."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from engine.store.sql import utc_now
 
 
 @dataclass(frozen=True, slots=True)
-class ToldEntry:
-    """A conversation of which so many boundaries were told; `p` is the probability at the last of them."""
+class WatchedEntry:
+    """A conversation of which so many boundaries were reported; `p` is the probability at the last of them."""
 
     conversation_id: int
     boundaries: int
     p: float | None
 
 
-def told(conn: sqlite3.Connection) -> dict[int, int]:
-    """Number of boundaries that were told, by conversation; empty before the first watch."""
+def reported(conn: sqlite3.Connection) -> dict[int, int]:
+    """Number of boundaries that were reported, by conversation; empty before the first watch."""
     return dict(conn.execute("SELECT conversation_id, boundaries FROM watched"))
 
 
-def begin(conn: sqlite3.Connection, entries: Sequence[ToldEntry]) -> None:
-    """Stores what was there before the first watch as told and ended."""
+def begin(conn: sqlite3.Connection, entries: Sequence[WatchedEntry]) -> None:
+    """Stores what was there before the first watch as reported and ended."""
     _put(conn, entries, ended=True)
 
 
-def put(conn: sqlite3.Connection, entries: Sequence[ToldEntry]) -> None:
-    """Stores what was told just now."""
+def put(conn: sqlite3.Connection, entries: Sequence[WatchedEntry]) -> None:
+    """Stores what was reported just now."""
     _put(conn, entries, ended=False)
 
 
-def _put(conn: sqlite3.Connection, entries: Sequence[ToldEntry], *, ended: bool) -> None:
+def _put(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], *, ended: bool) -> None:
     now = utc_now()
     conn.executemany(
         "INSERT OR REPLACE INTO watched (conversation_id, boundaries, p, grew_at, ended)"
@@ -42,10 +42,10 @@ def _put(conn: sqlite3.Connection, entries: Sequence[ToldEntry], *, ended: bool)
     )
 
 
-def quiet(conn: sqlite3.Connection, since: str) -> list[ToldEntry]:
+def quiet(conn: sqlite3.Connection, since: str) -> list[WatchedEntry]:
     """The conversations that have not ended, and did not grow after a moment in UTC as `utc_now` writes it."""
     return [
-        ToldEntry(*row)
+        WatchedEntry(*row)
         for row in conn.execute(
             "SELECT conversation_id, boundaries, p FROM watched WHERE ended = 0 AND grew_at <= ?"
             " ORDER BY conversation_id",
@@ -55,7 +55,7 @@ def quiet(conn: sqlite3.Connection, since: str) -> list[ToldEntry]:
 
 
 def end(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Stores that the end of these conversations was told; they go on if they grow."""
+    """Stores that the end of these conversations was reported; they go on if they grow."""
     conn.executemany("UPDATE watched SET ended = 1 WHERE conversation_id = ?", ((i,) for i in ids))
 
 

@@ -55,7 +55,7 @@ def watch_options(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help=f"raise only signals that were right as often on past conversations (default: {PRECISION})",
     )
-    parser.add_argument("--once", action="store_true", help="tell what is new now, and end")
+    parser.add_argument("--once", action="store_true", help="report what is new now, and end")
 
 
 def watch(arguments: argparse.Namespace) -> int:
@@ -72,7 +72,7 @@ def watch(arguments: argparse.Namespace) -> int:
             cast(ReadingStage, workspace.scoring_runs.run(request).reading),
             lambda: workspace.goal_stages().assign(None),
             _print,
-            rules_told=_narrate_rules,
+            on_rules=_narrate_rules,
             every=arguments.every,
             idle=arguments.idle * 60,
             precision=arguments.precision,
@@ -81,7 +81,7 @@ def watch(arguments: argparse.Namespace) -> int:
         try:
             run_stages(workspace, [stage])
         except Cancelled:
-            if not stage.told and not stage.ended:
+            if not stage.reported and not stage.ended:
                 raise
     narrate(stage.summary())
     return DONE

@@ -1,7 +1,7 @@
-"""The stage that watches: it imports what is new, reads it, and tells each new turn with its probability and signals.
+"""The stage that watches: it imports what is new, reads it, and reports each new turn with its probability and signals.
 
-A turn is told before it is stored as told. After a kill nothing is lost; a turn that was told just before may be told
-again, with the same name of the event.
+A turn is reported before it is stored as reported, so a kill loses nothing. What was reported just before a kill may be
+reported again, as an event of the same name.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from engine.store.goals import clusterings
 from engine.store.goals import groups as goal_groups
 from engine.store.hidden_states import StateEntry
 from engine.store.project import Project
-from engine.store.watched import ToldEntry
+from engine.store.watched import WatchedEntry
 
 Event = dict[str, Any]
-"""What is told of one turn, as JSON values; docs/watch.md has its keys."""
+"""What is reported of one turn, as JSON values; docs/watch.md has its keys."""
 
 CHUNK = 50
 """Logs that are read at a time."""
@@ -60,9 +60,9 @@ class WatchStage:
         growing: Growing,
         reading: ReadingStage,
         assigning: Callable[[], list[Stage]],
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
         *,
-        rules_told: Callable[[Rules, int], None] = lambda rules, past: None,
+        on_rules: Callable[[Rules, int], None] = lambda rules, past: None,
         every: float = 2.0,
         idle: float = 600.0,
         precision: float = 0.8,
@@ -74,19 +74,19 @@ class WatchStage:
             reading: Reads the hidden states of what has none.
             assigning: The stages that assign conversations to the goals that are shown; raises `UsageError` where
                 nothing was clustered.
-            tell: Called with each event.
-            rules_told: Called once with the rules in force, and the number of past conversations.
+            emit: Called with each event.
+            on_rules: Called once with the rules in force, and the number of past conversations.
             every: Seconds between two looks.
             idle: Seconds without growth after which a conversation counts as ended.
             precision: Least precision of a signal.
-            once: Look once, tell what is new, and end.
+            once: Look once, report what is new, and end.
         """
         self._project, self._growing, self._reading = project, growing, reading
-        self._assigning, self._tell, self._rules_told = assigning, tell, rules_told
+        self._assigning, self._emit, self._on_rules = assigning, emit, on_rules
         self._every, self._idle, self._precision, self._once = every, idle, precision, once
         self._interrupted = threading.Event()
         self._part: Stage | None = None
-        self.told = self.ended = 0
+        self.reported = self.ended = 0
 
     @property
     def title(self) -> str:
@@ -110,8 +110,8 @@ class WatchStage:
             part.interrupt()
 
     def summary(self) -> str:
-        """What was told, in one sentence."""
-        return f"Told {self.told:,} turns; {self.ended:,} conversations ended."
+        """What was reported, in one sentence."""
+        return f"Reported {self.reported:,} turns; {self.ended:,} conversations ended."
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Reads what was there before, fits a probe and the rules to it, then watches.
@@ -122,40 +122,40 @@ class WatchStage:
         """
         yield from self._of(self._reading, run_id)
         with self._project.reading() as conn:
-            told = watched.told(conn)
+            reported = watched.reported(conn)
             entries = list(hidden_states.of_config(conn, self._reading.config_hash))
             running = watched.running(conn)
         past = [one for one in entries if one.places and one.conversation_id not in running]
-        if told:
-            past = [one for one in past if one.conversation_id in told]
+        if reported:
+            past = [one for one in past if one.conversation_id in reported]
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted, curves, group = self._fit(past)
         rules = calibrate(self._past(past, curves, group), self._precision)
-        self._rules_told(rules, len(past))
-        if not told:
+        self._on_rules(rules, len(past))
+        if not reported:
             ends = {
                 one.conversation_id: float(curve[-1])
                 for one, curve in zip(past, curves, strict=True)
             }
             rows = [
-                ToldEntry(one.conversation_id, len(one.places), ends.get(one.conversation_id))
+                WatchedEntry(one.conversation_id, len(one.places), ends.get(one.conversation_id))
                 for one in entries
             ]
             self._project.write(lambda conn: watched.begin(conn, rows))
-            told = {one.conversation_id: one.boundaries for one in rows}
-        untold = [
+            reported = {one.conversation_id: one.boundaries for one in rows}
+        unreported = [
             one.conversation_id
             for one in entries
-            if told.get(one.conversation_id, -1) < len(one.places)
+            if reported.get(one.conversation_id, -1) < len(one.places)
         ]
         entries.clear()
         while True:
-            if untold:
+            if unreported:
                 yield from self._goals(run_id)
-                self._tell_new(untold, told, fitted, rules)
-            self._tell_ended()
-            self._project.write(lambda conn: runs.count(conn, run_id, self.told, None))
-            yield Progress(self.told, None, "watching")
+                self._report_new(unreported, reported, fitted, rules)
+            self._report_ended()
+            self._project.write(lambda conn: runs.count(conn, run_id, self.reported, None))
+            yield Progress(self.reported, None, "watching")
             over = self._growing.over
             stage = self._growing.next_import(self._project)
             if stage is None:
@@ -163,20 +163,20 @@ class WatchStage:
                     return
                 if self._interrupted.wait(self._every):
                     raise Cancelled("The watch was ended.")
-                untold = []
+                unreported = []
                 continue
             try:
                 yield from self._of(stage, run_id)
             except FormatError as error:
-                self._tell(
+                self._emit(
                     {"event": None, "at": _now(), "error": error.message, "hint": error.hint}
                 )
-                untold = []
+                unreported = []
                 continue
             with self._project.reading() as conn:
                 waiting = self._reading.waiting(conn)
             yield from self._of(self._reading, run_id)
-            untold = sorted(waiting)
+            unreported = sorted(waiting)
 
     def _of(self, stage: Stage, run_id: int) -> Iterator[Progress]:
         """Runs a part, as a part of this run."""
@@ -185,7 +185,7 @@ class WatchStage:
         self._part = stage
         try:
             for progress in stage.run(run_id):
-                yield Progress(self.told, None, progress.note or stage.title)
+                yield Progress(self.reported, None, progress.note or stage.title)
         finally:
             self._part = None
 
@@ -241,8 +241,8 @@ class WatchStage:
         for stage in stages:
             yield from self._of(stage, run_id)
 
-    def _tell_new(
-        self, ids: Sequence[int], told: dict[int, int], fitted: probe.Probe, rules: Rules
+    def _report_new(
+        self, ids: Sequence[int], reported: dict[int, int], fitted: probe.Probe, rules: Rules
     ) -> None:
         for first in range(0, len(ids), CHUNK):
             batch = ids[first : first + CHUNK]
@@ -265,14 +265,14 @@ class WatchStage:
                     ),
                     "novel": not goals[key] if clustered else None,
                 }
-                for event in _events(entry, curve, told.get(key, 0), rule, rules):
-                    self._tell({**event, **known})
-                    self.told += 1
-                told[key] = len(curve)
-                row = ToldEntry(key, len(curve), curve[-1] if curve else None)
+                for event in _events(entry, curve, reported.get(key, 0), rule, rules):
+                    self._emit({**event, **known})
+                    self.reported += 1
+                reported[key] = len(curve)
+                row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
                 self._project.write(partial(watched.put, entries=[row]))
 
-    def _tell_ended(self) -> None:
+    def _report_ended(self) -> None:
         """Tells the end of what did not grow for long."""
         moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=self._idle)
         since = moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
@@ -285,7 +285,7 @@ class WatchStage:
             }
         for one in found:
             state = rule.state(one.p)
-            self._tell(
+            self._emit(
                 {
                     "event": f"{one.conversation_id}:{one.boundaries}:end",
                     "at": _now(),
@@ -305,9 +305,9 @@ class WatchStage:
 
 
 def _events(
-    entry: StateEntry, curve: list[float], told: int, rule: DecisionRule, rules: Rules
+    entry: StateEntry, curve: list[float], reported: int, rule: DecisionRule, rules: Rules
 ) -> Iterator[Event]:
-    """An event for each boundary that was not told; one with a reason for a conversation without any."""
+    """An event for each boundary that was not reported; one with a reason for a conversation without any."""
     if not curve:
         yield {
             "event": f"{entry.conversation_id}:0",
@@ -318,7 +318,7 @@ def _events(
             "reason": entry.reason,
             "signals": [],
         }
-    for number in range(min(told, len(curve)), len(curve)):
+    for number in range(min(reported, len(curve)), len(curve)):
         place, p = entry.places[number], curve[number]
         yield {
             "event": f"{entry.conversation_id}:{number + 1}",

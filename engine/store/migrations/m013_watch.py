@@ -1,4 +1,4 @@
-"""The thirteenth migration: what `workbench watch` told of conversations. A released migration is never edited."""
+"""The thirteenth migration: what `workbench watch` reported of conversations. A released migration is never edited."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sqlite3
 
 
 def m013_watch(conn: sqlite3.Connection) -> None:
-    """Adds how far each conversation was told."""
-    # boundaries: number of those told; p: at the last of them; ended: 1 when its end was told, or when it was there
-    # before the first watch
+    """Adds how far each conversation was reported."""
+    # boundaries: number of those reported; p: at the last of them; ended: 1 when its end was reported, or when it was
+    # there before the first watch
     conn.execute(
         """CREATE TABLE watched (
             conversation_id INTEGER PRIMARY KEY REFERENCES conversation (id),

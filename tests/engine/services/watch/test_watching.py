@@ -1,4 +1,4 @@
-"""Watching a folder with the real model: each turn is told, also over a crash."""
+"""Watching a folder with the real model: each turn is reported, also over a crash."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def watched_before(
     with Project.open(folder / "p.wb", create=True) as project:
         runner = JobRunner(project, lambda event: None)
         runner.run(ImportStage(project, [str(folder / "past.jsonl")]))
-        told: list[Event] = []
-        outcome = watch(project, process, GrowingFiles([str(folder / "live")]), told)
+        reported: list[Event] = []
+        outcome = watch(project, process, GrowingFiles([str(folder / "live")]), reported)
         assert isinstance(outcome, JobDone)
-        assert told == []
+        assert reported == []
     return folder / "p.wb"
 
 
@@ -93,20 +93,20 @@ def project(watched_before: Path, tmp_path: Path) -> Iterator[Project]:
 
 
 def watch(
-    project: Project, process: ModelProcess, growing: Growing, told: list[Event], crash: int = 0
+    project: Project, process: ModelProcess, growing: Growing, reported: list[Event], crash: int = 0
 ) -> RunOutcome:
-    """Looks once; with `crash` the program fails while it tells the event of this number."""
+    """Looks once; with `crash` the program fails while it reports the event of this number."""
 
-    def tell(event: Event) -> None:
-        told.append(event)
-        if len(told) == crash:
+    def emit(event: Event) -> None:
+        reported.append(event)
+        if len(reported) == crash:
             raise RuntimeError("the program crashed")
 
     def not_clustered() -> list[Stage]:
         raise UsageError("Nothing was clustered yet.", "Cluster.")
 
     reading = ReadingStage(project, process, RunModel(scored.model()))
-    stage = WatchStage(project, growing, reading, not_clustered, tell, idle=1e6, once=True)
+    stage = WatchStage(project, growing, reading, not_clustered, emit, idle=1e6, once=True)
     return JobRunner(project, lambda event: None).run(stage)
 
 
@@ -118,49 +118,49 @@ def put(folder: Path, one: Conversation, count: int) -> None:
     )
 
 
-def names(told: list[Event]) -> list[tuple[Any, Any]]:
-    return [(event["conversation"], event.get("turn")) for event in told]
+def names(reported: list[Event]) -> list[tuple[Any, Any]]:
+    return [(event["conversation"], event.get("turn")) for event in reported]
 
 
 def test_each_turn_is_told_once(
     project: Project, process: ModelProcess, samples: list[Conversation], tmp_path: Path
 ) -> None:
-    """A new conversation is told with each turn that it has; when it grew, only with the new one; then nothing."""
+    """A new conversation is reported with each turn that it has; when it grew, only with the new one; then nothing."""
     live, one = tmp_path / "live", samples[PAST]
     put(live, one, 4)
-    told: list[Event] = []
-    watch(project, process, GrowingFiles([str(live)]), told)
-    assert names(told) == [(one.external_id, 1), (one.external_id, 2)]
-    assert all(0 < event["p"] < 1 for event in told)
-    assert told[1]["change"] == pytest.approx(told[1]["p"] - told[0]["p"], abs=1e-3)
-    assert told[0]["novel"] is None  # nothing was clustered
+    reported: list[Event] = []
+    watch(project, process, GrowingFiles([str(live)]), reported)
+    assert names(reported) == [(one.external_id, 1), (one.external_id, 2)]
+    assert all(0 < event["p"] < 1 for event in reported)
+    assert reported[1]["change"] == pytest.approx(reported[1]["p"] - reported[0]["p"], abs=1e-3)
+    assert reported[0]["novel"] is None  # nothing was clustered
 
     put(live, one, 6)
-    watch(project, process, GrowingFiles([str(live)]), told)
-    assert names(told[2:]) == [(one.external_id, 3)]
-    watch(project, process, GrowingFiles([str(live)]), told)
-    assert len(told) == 3
+    watch(project, process, GrowingFiles([str(live)]), reported)
+    assert names(reported[2:]) == [(one.external_id, 3)]
+    watch(project, process, GrowingFiles([str(live)]), reported)
+    assert len(reported) == 3
 
 
 def test_a_crash_loses_no_turn(
     project: Project, process: ModelProcess, samples: list[Conversation], tmp_path: Path
 ) -> None:
-    """After a crash while telling, the next watch tells the rest; what comes twice has the same name of the event."""
+    """After a crash while it reports, the next watch reports the rest; a repeated event has the same name."""
     live = tmp_path / "live"
     for one in samples[PAST : PAST + 3]:
         put(live, one, 4)
-    told: list[Event] = []
-    outcome = watch(project, process, GrowingFiles([str(live)]), told, crash=4)
+    reported: list[Event] = []
+    outcome = watch(project, process, GrowingFiles([str(live)]), reported, crash=4)
     assert isinstance(outcome, JobFailed)
-    watch(project, process, GrowingFiles([str(live)]), told)
-    assert len({event["event"] for event in told}) == 6
-    assert len(told) <= 6 + 2  # one conversation at most comes again
+    watch(project, process, GrowingFiles([str(live)]), reported)
+    assert len({event["event"] for event in reported}) == 6
+    assert len(reported) <= 6 + 2  # one conversation at most comes again
 
 
 def test_lines_from_standard_input(
     project: Project, process: ModelProcess, samples: list[Conversation]
 ) -> None:
-    """Lines of a stream are conversations so far; a later line of the same conversation tells what is new."""
+    """Lines of a stream are conversations so far; a later line of the same conversation reports what is new."""
     one = samples[PAST + 3]
     lines = [
         json.dumps(
@@ -171,12 +171,12 @@ def test_lines_from_standard_input(
         )
         for count in (2, 4)
     ]
-    told: list[Event] = []
+    reported: list[Event] = []
     for line in lines:
         growing = GrowingLines(io.BytesIO(line.encode()), "uniform")
         while not growing.over:
-            watch(project, process, growing, told)
-    assert names(told) == [(one.external_id, 1), (one.external_id, 2)]
+            watch(project, process, growing, reported)
+    assert names(reported) == [(one.external_id, 1), (one.external_id, 2)]
 
 
 def test_a_line_that_is_being_written_is_left(project: Project, tmp_path: Path) -> None:

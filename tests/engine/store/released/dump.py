@@ -49,7 +49,7 @@ from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
-from engine.store.watched import ToldEntry
+from engine.store.watched import WatchedEntry
 from tests.engine.store.support import fill, give_scores, talk, with_tools
 
 INDEX = "message_fts"
@@ -117,7 +117,7 @@ def sample_project(path: Path) -> None:
         found = CheckEntry(1, "en", frozenset({"email"}), bytes(256))
         project.write(lambda conn: checks.put(conn, [found]))
         project.write(lambda conn: checks.put_copies(conn, [[1, 3]]))
-        project.write(lambda conn: watched.put(conn, [ToldEntry(1, 2, 0.25)]))
+        project.write(lambda conn: watched.put(conn, [WatchedEntry(1, 2, 0.25)]))
 
 
 def _grow(conn: sqlite3.Connection) -> None:
