@@ -51,7 +51,13 @@ _NO_CONVERSATIONS: tuple[tuple[tuple[Condition, ...], str], ...] = tuple(
             ("grouping_size", "form", "model"),
             "it has the settings of filling a form, whose conversation is in transcript.json",
         ),
-        (("{}.type", "{}.required"), "it is a form, whose conversation is in transcript.json"),
+        *(
+            (
+                (f"{sections}.type", f"{sections}.required"),
+                "it is a form, whose conversation is in transcript.json",
+            )
+            for sections in ("{}", "{}.{}", "{}.{}.{}", "{}.{}.{}.{}")
+        ),
         (
             ('"last action"', "chunks"),
             "it is the state of filling a form, whose conversation is in transcript.json",

@@ -7,6 +7,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,10 +15,19 @@ from typing import Any, BinaryIO
 
 from engine.errors import FormatError, UnknownFormat
 from engine.formats.detect import Join, Records, all_records, sample_of
-from engine.formats.joining import Batches, Joinable, Threads, is_answer, is_request
+from engine.formats.joining import (
+    Batches,
+    Joinable,
+    Threads,
+    is_answer,
+    is_request,
+    name_in,
+    with_companions,
+)
 from engine.formats.opening.containers import Content, cannot_open, contents, is_other
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
-from engine.formats.readers import reader_named
+from engine.formats.reader import Reader
+from engine.formats.readers import all_readers, reader_named
 from engine.formats.recognising import reader_of_one
 from engine.formats.single import parse
 from engine.records.imports import Detection, Input, Parsed, Rejected
@@ -120,6 +130,7 @@ class _Opener:
         self._given = given
         self._threads: dict[str, Threads] = {}
         self._batches: dict[str, Batches] = {}
+        self._companions: dict[str, frozenset[str]] = {}
 
     def named(self, path: str) -> list[Input]:
         """Opens a file that the person named; of an archive or a database all that is in it."""
@@ -187,6 +198,8 @@ class _Opener:
             if content.kind == "other":
                 passed.append(content.label)
                 continue
+            if self._is_companion(content, found):
+                continue
             try:
                 opened.append(self._opened(content, found))
             except (FormatError, OSError) as error:
@@ -211,6 +224,11 @@ class _Opener:
         suffix = _suffix(content.label)
         records = Records(content, suffix, self._format, self._all_branches)
         chosen = self._format is not None
+        if records.reader.companions:
+            companions = self._files_beside(content, found, records.reader)
+            join = partial(with_companions, companions)
+            labels = [file.label for file in companions]
+            return _Conversations(content, records, chosen=chosen, join=join, beside=labels)
         if records.reader.thread_of is not None:
             threads = self._threads_with(content, found, records.reader.thread_of)
             if len(threads.files) > 1:
@@ -226,6 +244,48 @@ class _Opener:
                 content, records, chosen=chosen, join=batches.joined, beside=files, note=note
             )
         return _Conversations(content, records, chosen=chosen)
+
+    def _is_companion(self, content: Content, found: Sequence[Content]) -> bool:
+        """Whether a file of a folder or an archive is read with another that lies beside it."""
+        folder, name = name_in(content.label)
+        if content.kind != "log" or content.error is not None or name not in _companion_names():
+            return False
+        if folder not in self._companions:
+            names: frozenset[str] = frozenset()
+            for other in self._beside(content, found):
+                if name_in(other.label)[1] not in _companion_names():
+                    with suppress(FormatError, OSError):
+                        suffix = _suffix(other.label)
+                        names |= Records(other, suffix, self._format).reader.companions
+            self._companions[folder] = names
+        return name in self._companions[folder]
+
+    def _beside(self, content: Content, found: Sequence[Content]) -> list[Content]:
+        """The logs in the folder of a content, in the archive or on the disk."""
+        folder, _ = name_in(content.label)
+        if content.once:
+            return []
+        if len(found) > 1:
+            logs = [one for one in found if one.kind == "log" and one.error is None]
+            return [one for one in logs if name_in(one.label)[0] == folder]
+        paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder or "."))]
+        return [
+            one
+            for path in paths
+            if os.path.isfile(path) and _suffix(path) == _suffix(content.label)
+            for one in contents(path, _stem(Path(path).name))
+            if one.label == path
+        ]
+
+    def _files_beside(
+        self, content: Content, found: Sequence[Content], reader: Reader
+    ) -> list[Joinable]:
+        """The files that are read with a content, by their names."""
+        return [
+            one
+            for one in _joinables(self._beside(content, found))
+            if name_in(one.label)[1] in reader.companions
+        ]
 
     @cached_property
     def _imported(self) -> list[str]:
@@ -262,6 +322,11 @@ class _Opener:
                 files += [(_joinable(path), False) for path in paths if _in_lines(path)]
             self._batches[folder] = Batches(files)
         return self._batches[folder]
+
+
+def _companion_names() -> frozenset[str]:
+    """Names of the files that some format reads with another file."""
+    return frozenset(name for reader in all_readers() for name in reader.companions)
 
 
 def _joinables(found: Sequence[Content]) -> list[Joinable]:

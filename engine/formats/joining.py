@@ -1,4 +1,5 @@
-"""Joins what lies in several files: answers of a batch with their requests, and threads that run over several days.
+"""Joins what lies in several files: answers of a batch with their requests, threads that run over several days, and the
+files of a run with its transcript.
 
 An answer of a batch (OpenAI, Anthropic) has the `custom_id` of its request, which lies in another file. A thread
 belongs to the first file that has one of its messages.
@@ -6,6 +7,7 @@ belongs to the first file that has one of its messages.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,6 +15,7 @@ from typing import Any, NamedTuple
 from engine.errors import FormatError
 from engine.formats.json_values import BadRecord
 from engine.formats.opening.framing import Frame, load
+from engine.formats.reader import COMPANIONS
 
 _REQUESTS = ("body", "params")
 _ANSWERS = ("response", "result")
@@ -160,6 +163,31 @@ class Threads:
                     first = self._first.setdefault(thread, file.label)
                     if first != file.label:
                         self._later.setdefault(thread, []).append(frame)
+
+
+def name_in(label: str) -> tuple[str, str]:
+    """Splits a label into the folder, also of an archive (`runs.zip: 1/config.json`), and the name of the file."""
+    ends = [label.rfind(mark) + len(mark) for mark in ("/", os.sep, ": ") if mark in label]
+    cut = max(ends, default=0)
+    return label[:cut], label[cut:]
+
+
+def with_companions(files: Sequence[Joinable], frames: Iterator[Frame]) -> Iterator[Frame]:
+    """Yields the records of a file with the values of the files beside it; the bytes of these follow its own."""
+    values: dict[str, Any] = {}
+    raw = b""
+    for file in files:
+        found = list(_readable(file))
+        if found:
+            name = name_in(file.label)[1]
+            values[name] = [one.value for one in found] if len(found) > 1 else found[0].value
+            raw += b"".join(b"\n" + one.raw for one in found)
+    for frame in frames:
+        if isinstance(frame.value, dict) and values:
+            value = {**frame.value, COMPANIONS: values}
+            yield frame._replace(raw=frame.raw.rstrip() + raw, value=value)
+        else:
+            yield frame
 
 
 def _readable(file: Joinable) -> Iterator[Frame]:

@@ -9,6 +9,9 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.opening.framing import Frame
 
+COMPANIONS = "files beside it"
+"""Key under which a record gets the values of the files that are read with it, by their names."""
+
 
 @dataclass(slots=True)
 class ParsedRecord:
@@ -41,6 +44,7 @@ class Reader:
         arrange: Splits records that are several conversations and groups those of which several are one; the flag asks
             for all branches of a tree of messages. None if each record is one conversation.
         thread_of: Returns the id of the thread of a record, "" for none. None if no thread runs over several files.
+        companions: Names of files that belong to a file of this format if they lie beside it; they are read with it.
         conditions: How much it asks of a record; of readers that recognise the same, the one that asks most is taken.
     """
 
@@ -53,3 +57,4 @@ class Reader:
     title: str = ""
     sample: str = ""
     thread_of: Callable[[Any], str] | None = None
+    companions: frozenset[str] = frozenset()

@@ -13,6 +13,7 @@ from engine.formats.coded import (
     claude_code,
     cline,
     codex,
+    form_runs,
     gemini_cli,
     langchain,
     openclaw,
@@ -161,7 +162,8 @@ def mapping_folder() -> Path:
 def built_in() -> tuple[Reader, ...]:
     """The readers of the program; those that ask for more come first."""
     mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
-    return tuple(sorted((*mapped, *_CODED), key=lambda reader: -reader.conditions))
+    readers = [form_runs.with_files(one) if one.name == "form_filling" else one for one in mapped]
+    return tuple(sorted((*readers, *_CODED), key=lambda reader: -reader.conditions))
 
 
 def all_readers() -> tuple[Reader, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.simulate.forms.form import Path, fields
+from engine.form_scores import Path, fields
 
 ENOUGH_WORDS = 0.75
 """Least share of the words of a known answer that a free text must contain."""

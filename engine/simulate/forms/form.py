@@ -12,9 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.errors import UsageError
-
-Path = tuple[str, ...]
-"""The labels from the top of a form to a field."""
+from engine.form_scores import Field, Path, fields, is_field
 
 TOPICS = {
     "ss5": "social security card application",
@@ -26,28 +24,6 @@ TOPICS = {
 
 DEEPEST = 20
 """Greatest nesting depth of sections, far more than real forms have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field with its path.
-
-    Attributes:
-        type: Description for people; only `multi-choice` has an effect: the answer is a list of options.
-        options: The allowed answers; empty for a field of free text.
-    """
-
-    path: Path
-    type: str
-    required: bool
-    answer: Any
-    options: tuple[str, ...] = ()
-    info: str = ""
-
-    @property
-    def filled(self) -> bool:
-        """Whether there is an answer; the empty text marks an optional field that was left empty on purpose."""
-        return self.answer is not None and self.answer != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +53,6 @@ class Form:
         for node in field_nodes(copy):
             node["answer"] = None
         return copy
-
-
-def is_field(node: Any) -> bool:
-    """Whether a node of a form is a field."""
-    return isinstance(node, dict) and "answer" in node
-
-
-def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
-    """Yields the fields of a section, or the field itself, in order."""
-    if is_field(node):
-        yield Field(
-            above,
-            str(node.get("type", "")),
-            bool(node.get("required")),
-            node["answer"],
-            tuple(node.get("options") or ()),
-            str(node.get("info") or ""),
-        )
-        return
-    for label, child in node.items():
-        if isinstance(child, dict):
-            yield from fields(child, (*above, label))
 
 
 def fields_under(content: Mapping[str, Any], labels: Collection[str]) -> list[Field]:

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from engine.errors import UsageError
-from engine.simulate.forms.form import Path
+from engine.form_scores import Path
 
 FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""

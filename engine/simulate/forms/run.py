@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, Literal
 
+from engine.form_scores import fields, form_scores
 from engine.simulate.forms.baseline import BaselineRun
 from engine.simulate.forms.correctness import right_fields
-from engine.simulate.forms.form import Form, fields
+from engine.simulate.forms.form import Form
 from engine.simulate.forms.form_session import FormSession, Rules
 from engine.simulate.forms.modular import ModularRun
 from engine.simulate.forms.profiles import Profile
-from engine.simulate.forms.scores import form_scores
 from engine.simulate.play import Ending, Play
 
 Variant = Literal["modular", "baseline"]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.form_scores import fields
 from engine.model.chat import Call, Completion
-from engine.simulate.forms.form import Form, fields, read_form
+from engine.simulate.forms.form import Form, read_form
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from engine.form_scores import fields
 from engine.simulate.forms.correctness import right_fields
-from engine.simulate.forms.form import fields, known_form
+from engine.simulate.forms.form import known_form
 from engine.simulate.forms.profiles import known_profiles
 from tests.engine.simulate.forms.playing import leaf
 

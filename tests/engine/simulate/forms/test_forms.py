@@ -7,14 +7,8 @@ import json
 import pytest
 
 from engine.errors import UsageError
-from engine.simulate.forms.form import (
-    TOPICS,
-    copy_answers,
-    fields,
-    form_of_file,
-    known_form,
-    read_form,
-)
+from engine.form_scores import fields
+from engine.simulate.forms.form import TOPICS, copy_answers, form_of_file, known_form, read_form
 from tests.engine.simulate.forms.playing import leaf, small_form
 from tests.shared_data import original_folder
 

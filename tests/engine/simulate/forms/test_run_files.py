@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from engine.form_scores import form_scores
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run_files import run_files
-from engine.simulate.forms.scores import form_scores
 from engine.simulate.forms.table import table_of
 from engine.simulate.play import Played
 from tests.engine.simulate.forms.playing import EVERY_DUMMY, Script, as_reply, played, prompt_of

@@ -1,21 +1,46 @@
-"""Scores a run of form filling: how much was filled, and in how many turns. `correctness` compares with known answers.
+"""The fields of a form in JSON, and the scores of a run that filled it: how much was filled, and in how many turns.
 
-The counts are those of the evaluation script of Hakimov et al. (2024), the three scores those of their paper.
+A form is an object of labels to fields and sections; a field is an object with `answer`. The counts are those of the
+evaluation script of Hakimov, Weiser and Schlangen, "Evaluating Modular Dialogue System for Form Filling Using Large
+Language Models" (2024), the three scores those of their paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.simulate.forms.form import fields
+Path = tuple[str, ...]
+"""The labels from the top of a form to a field."""
 
 OPTIONAL_WEIGHT = 0.2
 """Weight of the optional fields, with weight 1 for the required ones."""
 
 PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field with its path.
+
+    Attributes:
+        type: Description for people; only `multi-choice` has an effect: the answer is a list of options.
+        options: The allowed answers; empty for a field of free text.
+    """
+
+    path: Path
+    type: str
+    required: bool
+    answer: Any
+    options: tuple[str, ...] = ()
+    info: str = ""
+
+    @property
+    def filled(self) -> bool:
+        """Whether there is an answer; the empty text marks an optional field that was left empty on purpose."""
+        return self.answer is not None and self.answer != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +90,28 @@ class FormScores:
         """Harmonic mean of success and efficiency; 0 if nothing was filled."""
         success = self.success
         return 2 / (1 / success + 1 / self.efficiency) if success else 0.0
+
+
+def is_field(node: Any) -> bool:
+    """Whether a node of a form is a field."""
+    return isinstance(node, dict) and "answer" in node
+
+
+def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
+    """Yields the fields of a section, or the field itself, in order."""
+    if is_field(node):
+        yield Field(
+            above,
+            str(node.get("type", "")),
+            bool(node.get("required")),
+            node["answer"],
+            tuple(node.get("options") or ()),
+            str(node.get("info") or ""),
+        )
+        return
+    for label, child in node.items():
+        if isinstance(child, dict):
+            yield from fields(child, (*above, label))
 
 
 def form_scores(

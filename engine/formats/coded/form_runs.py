@@ -1,0 +1,68 @@
+"""Runs of form filling as the programs of Hakimov et al. (2024) store them: a folder with files of fixed names.
+
+The conversation is in `transcript.json`, which the mapping file `form_filling` reads. What the other files say is
+added: the scores of the final form become truth, the configuration metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from engine.form_scores import fields, form_scores
+from engine.formats.reader import COMPANIONS, ParsedRecord, Reader
+
+FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
+_ONLY_ORIGINAL = (DIALOGUE, "info.json", "dm-state.json", "cfm-states.json")
+"""States of the modules, and the dialogue, which the transcript repeats; they stay in the original record."""
+
+COMPLETE_BASIS = "all required fields of the final form are filled"
+
+
+def with_files(transcripts: Reader) -> Reader:
+    """The reader of transcripts that also reads the files beside them."""
+
+    def read(record: Any, fallback_id: str, outer: Any = None) -> ParsedRecord:
+        files = record.get(COMPANIONS) if isinstance(record, dict) else None
+        if not isinstance(files, dict):
+            return transcripts.read(record, fallback_id, outer)
+        alone = {name: value for name, value in record.items() if name != COMPANIONS}
+        draft = transcripts.read(alone, fallback_id, outer)
+        config, form = files.get(CONFIG), files.get(FORM)
+        if isinstance(config, dict):
+            draft.fields["config"] = config
+        truth = _truth(config, form, files.get(DIALOGUE), record.get("interactions"))
+        draft.conversation = replace(draft.conversation, truth=truth or None)
+        draft.left_out |= {(id(files), name) for name in _ONLY_ORIGINAL}
+        return draft
+
+    return replace(transcripts, read=read, companions=frozenset((FORM, CONFIG, *_ONLY_ORIGINAL)))
+
+
+def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str, Any]:
+    """What is known of a run: its form and, if dialogue and final form are there, its scores."""
+    found: dict[str, Any] = {}
+    if isinstance(config, dict) and isinstance(config.get("form"), str):
+        found |= {"form": config["form"], "goal": config["form"]}
+    if not isinstance(form, dict) or next(fields(form), None) is None:
+        return found
+    if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
+        return found
+    said = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
+    steps = interactions if isinstance(interactions, list) else []
+    modules = [str(one.get("module")) for one in steps if isinstance(one, dict)]
+    scores = form_scores(form, said, modules)
+    return found | {
+        "complete": scores.complete,
+        "complete_basis": COMPLETE_BASIS,
+        "reward": scores.score,
+        "success": scores.success,
+        "efficiency": scores.efficiency,
+        "score": scores.score,
+        "fields": scores.length,
+        "turns": scores.turns,
+        "repetitions": scores.repetitions,
+        "required": list(scores.required),
+        "optional": list(scores.optional),
+        "filled": form,
+    }
