@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from engine.services.comparison.formatting import (
     clustering_lines,
     comparison_lines,
 )
+from engine.services.report.comparing import Compared
 from engine.services.workspace import Workspace
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
@@ -23,15 +26,7 @@ def compare_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `compare`."""
     parser.add_argument("project")
     parser.add_argument("other", nargs="?", help="another project, compared with the first")
-    parser.add_argument(
-        "--by",
-        metavar="FIELD",
-        help="the values of a field: year, month, day, source, model, tool, tag, meta.KEY or truth.KEY",
-    )
-    parser.add_argument("--a", metavar="FILTER", help="the conversations of the first side")
-    parser.add_argument(
-        "--b", metavar="FILTER", help="those of the second side; without it, all the others"
-    )
+    add_sides(parser)
     parser.add_argument(
         "--clusterings",
         nargs=2,
@@ -42,34 +37,33 @@ def compare_options(parser: argparse.ArgumentParser) -> None:
     add_filter(parser)
 
 
+def add_sides(parser: argparse.ArgumentParser) -> None:
+    """Declares --by, --a and --b; `compared` reads their values."""
+    parser.add_argument(
+        "--by",
+        metavar="FIELD",
+        help="the values of a field: year, month, day, source, model, tool, tag, meta.KEY or truth.KEY",
+    )
+    parser.add_argument("--a", metavar="FILTER", help="the conversations of the first side")
+    parser.add_argument(
+        "--b", metavar="FILTER", help="those of the second side; without it, all the others"
+    )
+
+
 def compare(arguments: argparse.Namespace) -> int:
     """Prints what differs, with intervals and tests.
 
     Raises:
         UsageError: It is not said what to compare, or a side has no conversation.
     """
-    asked = [
-        name
-        for name, value in (
-            ("another project", arguments.other),
-            ("--by", arguments.by),
-            ("--a", arguments.a),
-            ("--clusterings", arguments.clusterings),
-        )
-        if value is not None
-    ]
-    if len(asked) != 1 or (arguments.b is not None and arguments.a is None):
-        said = " and ".join(asked) if len(asked) > 1 else ""
-        raise UsageError(
-            f"One comparison at a time: {said}." if said else "It is not said what to compare.",
-            "Name one of --by month, --a FILTER with or without --b FILTER, another project, or --clusterings 1 2.",
-        )
-    if arguments.filter and asked[0] in ("--a", "--clusterings"):
-        raise UsageError(
-            f"--filter has no meaning with {asked[0]}.", "Write the terms into --a and --b."
-        )
+    found: Comparison | Breakdown | ClusteringComparison
     with Workspace(Path(arguments.project), read_only=True) as workspace:
-        found = _compared(workspace, arguments)
+        if arguments.clusterings is None:
+            with compared(workspace, arguments, arguments.other, ", or --clusterings 1 2") as made:
+                found = made.found
+        else:
+            _only(arguments, "--clusterings", arguments.other)
+            found = workspace.services().comparison.clusterings(*arguments.clusterings)
     if arguments.json:
         print_json(asdict(found))
     else:
@@ -78,19 +72,55 @@ def compare(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _compared(
-    workspace: Workspace, arguments: argparse.Namespace
-) -> Comparison | Breakdown | ClusteringComparison:
-    service = workspace.services().comparison
+@contextmanager
+def compared(
+    workspace: Workspace, arguments: argparse.Namespace, other: str | None, further: str = ""
+) -> Iterator[Compared]:
+    """The comparison that --by, --a, --b and --filter name, or that with the project at `other`, which is open
+    meanwhile.
+
+    Args:
+        further: What else can be compared, for the hint of the error.
+
+    Raises:
+        UsageError: It is not said what to compare, or a side has no conversation.
+    """
+    chosen = [one for one in ("by", "a") if getattr(arguments, one) is not None]
+    if (not chosen and other is None) or (arguments.b is not None and arguments.a is None):
+        raise UsageError(
+            "It is not said what to compare.",
+            f"Name one of --by month, --a FILTER with or without --b FILTER, another project{further}.",
+        )
+    _only(arguments, f"--{chosen[0]}" if chosen else "another project", other)
+    services = workspace.services()
     wanted = read_filter(arguments.filter)
+    if other is not None:
+        with Workspace(Path(other), read_only=True) as second:
+            others = second.services()
+            found = services.comparison.against(others.comparison, wanted)
+            yield Compared(found, (services.conversations, others.conversations))
+        return
+    own = (services.conversations, services.conversations)
     if arguments.by is not None:
-        return service.by(arguments.by, wanted)
-    if arguments.clusterings is not None:
-        return service.clusterings(*arguments.clusterings)
-    if arguments.other is not None:
-        with Workspace(Path(arguments.other), read_only=True) as other:
-            return service.against(other.services().comparison, wanted)
-    return service.compare(read_filter(arguments.a), read_filter(arguments.b or ""))
+        yield Compared(services.comparison.by(arguments.by, wanted), own)
+    else:
+        sides = read_filter(arguments.a), read_filter(arguments.b or "")
+        yield Compared(services.comparison.compare(*sides), own)
+
+
+def _only(arguments: argparse.Namespace, asked: str, other: str | None) -> None:
+    """Raises UsageError where more is asked than `asked`."""
+    values = {"another project": other, "--by": arguments.by, "--a": arguments.a}
+    more = [name for name, value in values.items() if value is not None and name != asked]
+    if more:
+        raise UsageError(
+            f"One comparison at a time: {' and '.join([asked, *more])}.",
+            "Leave all but one of them out.",
+        )
+    if arguments.filter and asked in ("--a", "--clusterings"):
+        raise UsageError(
+            f"--filter has no meaning with {asked}.", "Write the terms into --a and --b."
+        )
 
 
 def _lines(found: Comparison | Breakdown | ClusteringComparison) -> list[str]:

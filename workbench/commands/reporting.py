@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.services.report.files import write_report
+from engine.errors import UsageError
+from engine.services.report.comparing import Compared
+from engine.services.report.files import Written, write_report
 from engine.services.workspace import Workspace
+from workbench.commands.comparing import add_sides, compared
 from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_redact, read_filter
 from workbench.exits import DONE
@@ -28,6 +31,14 @@ def report_options(parser: argparse.ArgumentParser) -> None:
         help="leave out the tables that compare metrics with truth",
     )
     add_filter(parser)
+    parser.add_argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="OTHER",
+        help="add what differs: from another project, by --by, or between --a and --b",
+    )
+    add_sides(parser)
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -37,19 +48,32 @@ def report(arguments: argparse.Namespace) -> int:
         UsageError: The file has another ending, or no conversation matches.
         ProjectError: The file is there already, or cannot be written.
     """
+    if arguments.compare is None and any((arguments.by, arguments.a, arguments.b)):
+        raise UsageError("--by, --a and --b belong to a comparison.", "Add --compare.")
     path = Path(arguments.output)
     with Workspace(Path(arguments.project), read_only=True) as workspace:
-        written = write_report(
-            workspace.services(),
-            path,
-            read_filter(arguments.filter),
-            redact=arguments.redact,
-            validate=not arguments.no_validation,
-            force=arguments.force,
-        )
+        if arguments.compare is None:
+            written = _written(workspace, arguments, None)
+        else:
+            with compared(workspace, arguments, arguments.compare or None) as found:
+                written = _written(workspace, arguments, found)
     if arguments.json:
         print_json({"file": str(path), "bytes": written.bytes, "redacted": written.redacted})
     else:
         narrate(f"Wrote {path} ({written.bytes / 1000:,.0f} kB).")
         narrate_redacted(written.redacted if arguments.redact else None)
     return DONE
+
+
+def _written(
+    workspace: Workspace, arguments: argparse.Namespace, found: Compared | None
+) -> Written:
+    return write_report(
+        workspace.services(),
+        Path(arguments.output),
+        read_filter(arguments.filter),
+        redact=arguments.redact,
+        validate=not arguments.no_validation,
+        compared=found,
+        force=arguments.force,
+    )

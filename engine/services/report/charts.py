@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from html import escape
 
-from engine.services.report.document import Bars, Columns, Points
+from engine.services.report.document import Bars, Columns, Plot, Points, Ranges
 from engine.text import one_line
 
 WIDTH = 640
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LABEL, _VALUE, _ROW = 230, 90, 22
+_HIGH = 300
+_MARGIN = 52
+DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "14 5")
+"""Of the lines of a plot, in their order; they tell lines apart in black and white."""
 
 
 def bars(chart: Bars) -> str:
@@ -79,6 +83,72 @@ def points(chart: Points) -> str:
         )
     said = f"{len(chart.places)} conversations; near ones want similar things"
     return _svg(chart.title, said, high, parts)
+
+
+def ranges(chart: Ranges) -> str:
+    """Values as dots with their intervals as lines over one axis; 0 is a dashed line."""
+    room = WIDTH - _LABEL - _VALUE
+    low = min((one[1] for one in chart.values), default=0.0)
+    high = max((one[3] for one in chart.values), default=0.0)
+    low, high = min(low, 0.0), max(high, 0.0)
+    wide = (high - low) or 1.0
+
+    def place(value: float) -> float:
+        return _LABEL + 4 + (value - low) / wide * (room - 8)
+
+    tall = len(chart.values) * _ROW + 4
+    zero = place(0.0)
+    parts = [f'<line class="line" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{tall}"/>']
+    for at, (label, least, value, most, text) in enumerate(chart.values):
+        y = at * _ROW + 11
+        parts += [
+            f'<text x="{_LABEL - 8}" y="{y + 4}" text-anchor="end">{escape(one_line(label, 34))}</text>',
+            f'<line class="ink" x1="{place(least):.1f}" x2="{place(most):.1f}" y1="{y}" y2="{y}"/>',
+            f'<circle class="bar" cx="{place(value):.1f}" cy="{y}" r="4"/>',
+            f'<text x="{_LABEL + room + 6}" y="{y + 4}">{escape(text)}</text>',
+        ]
+    said = "; ".join(f"{one[0]}: {one[4]}" for one in chart.values)
+    return _svg(chart.title, said, tall, parts)
+
+
+def plot(chart: Plot) -> str:
+    """Lines, told apart by their dashes, and dots, over two axes with the ends of their scales."""
+    every = [*chart.dots, *(point for _, line in chart.lines for point in line)]
+    xs, ys = [x for x, _ in every] or [0.0], [y for _, y in every] or [0.0]
+    ends = (0.0, 1.0, 0.0, 1.0) if chart.unit else (min(xs), max(xs), min(ys), max(ys))
+    left, right, bottom, top = ends
+    wide, tall = (right - left) or 1.0, (top - bottom) or 1.0
+    room, rise = WIDTH - _MARGIN - 12, _HIGH - 12
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return _MARGIN + (x - left) / wide * room, 12 + (top - y) / tall * rise
+
+    parts = [f'<rect class="rail" x="{_MARGIN}" y="12" width="{room}" height="{rise}"/>']
+    for x, y in chart.dots:
+        across, down = at(x, y)
+        parts.append(f'<circle class="dot" cx="{across:.1f}" cy="{down:.1f}" r="3"/>')
+    for number, (_, line) in enumerate(chart.lines):
+        places = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in line)
+        dash = DASHES[number % len(DASHES)]
+        parts.append(f'<polyline class="ink" stroke-dasharray="{dash}" points="{places}"/>')
+    middle = _MARGIN + room / 2
+    parts += [
+        f'<text x="{_MARGIN}" y="{_HIGH + 16}">{left:.3g}</text>',
+        f'<text x="{WIDTH - 12}" y="{_HIGH + 16}" text-anchor="end">{right:.3g}</text>',
+        f'<text x="{middle:.0f}" y="{_HIGH + 16}" text-anchor="middle">{escape(chart.across)}</text>',
+        f'<text x="{_MARGIN - 6}" y="{_HIGH}" text-anchor="end">{bottom:.3g}</text>',
+        f'<text x="{_MARGIN - 6}" y="22" text-anchor="end">{top:.3g}</text>',
+        f'<text transform="translate(14 {_HIGH / 2:.0f}) rotate(-90)" text-anchor="middle">{escape(chart.up)}</text>',
+    ]
+    for number, (label, _) in enumerate(chart.lines):
+        y = _HIGH + 40 + number * 18
+        dash = DASHES[number % len(DASHES)]
+        parts += [
+            f'<line class="ink" stroke-dasharray="{dash}" x1="{_MARGIN}" x2="{_MARGIN + 44}"'
+            f' y1="{y - 4}" y2="{y - 4}"/>',
+            f'<text x="{_MARGIN + 52}" y="{y}">{escape(one_line(label, 80))}</text>',
+        ]
+    return _svg(chart.title, chart.says, _HIGH + 26 + 18 * len(chart.lines), parts)
 
 
 def key_of(chart: Points) -> list[str]:

@@ -59,7 +59,37 @@ class Points:
     labels: tuple[str, ...]
 
 
-Block = Paragraph | Table | Quote | Bars | Columns | Points
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Values of the table before it with their intervals, on one axis that shows 0: label, low end, value, high end,
+    and the value as text."""
+
+    title: str
+    values: tuple[tuple[str, float, float, float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Lines and dots over two axes.
+
+    Attributes:
+        across, up: What the axes are.
+        says: What is to be seen, in words; all that Markdown and screen readers have of the picture.
+        lines: The points of each line by its label.
+        dots: Places of dots.
+        unit: Whether both axes run from 0 to 1; otherwise over what is there.
+    """
+
+    title: str
+    across: str
+    up: str
+    says: str
+    lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
+    dots: tuple[tuple[float, float], ...] = ()
+    unit: bool = False
+
+
+Block = Paragraph | Table | Quote | Bars | Columns | Points | Ranges | Plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +132,11 @@ def _mapped(block: Block, change: Callable[[str], str]) -> Block:
         return replace(block, values=tuple((change(a), b, c) for a, b, c in block.values))
     if isinstance(block, Columns):
         return replace(block, values=tuple((change(a), b) for a, b in block.values))
+    if isinstance(block, Ranges):
+        return replace(block, values=tuple((change(one[0]), *one[1:]) for one in block.values))
+    if isinstance(block, Plot):
+        lines = tuple((change(a), b) for a, b in block.lines)
+        return replace(block, says=change(block.says), lines=lines)
     return replace(block, labels=tuple(map(change, block.labels)))
 
 

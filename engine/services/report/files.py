@@ -10,6 +10,7 @@ from engine.errors import ProjectError, UsageError
 from engine.filters import Filter
 from engine.personal_data import Kind, Redactor
 from engine.services.line_files import written_beside
+from engine.services.report.comparing import Compared
 from engine.services.report.gathering import report
 from engine.services.report.html import to_html
 from engine.services.report.markdown import to_markdown
@@ -34,6 +35,7 @@ def write_report(
     *,
     redact: bool = False,
     validate: bool = True,
+    compared: Compared | None = None,
     force: bool = False,
 ) -> Written:
     """Writes the report on the conversations of a filter, completely or not at all, in the form that the ending of the
@@ -42,6 +44,7 @@ def write_report(
     Args:
         redact: Replaces personal data.
         validate: Adds the tables of validation, which take seconds.
+        compared: A comparison that becomes a section.
         force: Writes over a file that is there already.
 
     Raises:
@@ -56,7 +59,7 @@ def write_report(
     if path.exists() and not force:
         raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
     # whoever prints the file on a terminal gets no control of it either
-    found = report(services, wanted, validate=validate).mapped(display_safe)
+    found = report(services, wanted, validate=validate, compared=compared).mapped(display_safe)
     redactor = Redactor()
     if redact:
         found = found.mapped(redactor.text)

@@ -15,8 +15,8 @@ from engine.number_format import counted, figure
 from engine.personal_data import KINDS, NAMES
 from engine.records.calibration import CompletionRate
 from engine.records.runs import RunRow
-from engine.services.comparison.formatting import change_text, p_text, rate_text
 from engine.services.comparison.measured import Measured
+from engine.services.report.comparing import Compared, breakdown_table, comparison_blocks
 from engine.services.report.document import (
     Bars,
     Block,
@@ -48,11 +48,14 @@ BINS = 20
 _KIND_NAMES: Mapping[str, str] = {kind: NAMES[kind] for kind in KINDS}
 
 
-def report(services: Services, wanted: Filter, *, validate: bool = True) -> Document:
+def report(
+    services: Services, wanted: Filter, *, validate: bool = True, compared: Compared | None = None
+) -> Document:
     """The report on the conversations of a filter; an empty filter gives the whole project.
 
     Args:
         validate: Adds the tables of validation, which take seconds.
+        compared: A comparison that becomes a section.
 
     Raises:
         UsageError: No conversation matches.
@@ -70,6 +73,8 @@ def report(services: Services, wanted: Filter, *, validate: bool = True) -> Docu
         Section("How sure the model was", tuple(about.uncertainty())),
         Section("Over time", tuple(about.over_time())),
     ]
+    if compared is not None:
+        sections.append(Section("What differs", tuple(comparison_blocks(compared))))
     if validate and not wanted:
         sections.append(Section("The metrics against what is known", tuple(about.validation())))
     sections.append(Section("How this was measured", tuple(about.method())))
@@ -284,21 +289,8 @@ class _Report:
         except UsageError:
             yield Paragraph("The conversations have no dates.")
             return
-        yield Table(
-            "By month; change against the month before, p corrected for all months",
-            ("month", "conversations", "scored", "complete", "corrected", "change in points", "p"),
-            tuple(
-                (
-                    part.value,
-                    f"{part.rate.conversations:,}",
-                    f"{part.rate.scored:,}",
-                    *rate_text(part.rate),
-                    "" if part.change is None else change_text(part.change),
-                    "" if part.change is None else p_text(part.change),
-                )
-                for part in months.parts
-            ),
-            frozenset((1, 2, 3, 4, 5, 6)),
+        yield breakdown_table(
+            months, "By month; change against the month before, p corrected for all months"
         )
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")

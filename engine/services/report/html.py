@@ -12,7 +12,9 @@ from engine.services.report.document import (
     Columns,
     Document,
     Paragraph,
+    Plot,
     Quote,
+    Ranges,
     Section,
     Table,
 )
@@ -57,6 +59,10 @@ def _block(block: Block) -> str:
         return _figure(block.title, charts.bars(block))
     if isinstance(block, Columns):
         return _figure(block.title, charts.columns(block))
+    if isinstance(block, Ranges):
+        return _figure(block.title, charts.ranges(block))
+    if isinstance(block, Plot):
+        return _figure(f"{block.title}. {block.says}", charts.plot(block))
     key = " · ".join(charts.key_of(block))
     return _figure(f"{block.title}. {key}", charts.points(block))
 

@@ -1,4 +1,4 @@
-"""A report as Markdown; charts become tables."""
+"""A report as Markdown; charts become tables, or a sentence where the figures are in a table anyway."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from engine.services.report.document import (
     Columns,
     Document,
     Paragraph,
+    Plot,
     Points,
     Quote,
+    Ranges,
     Table,
 )
 
@@ -25,7 +27,8 @@ def to_markdown(document: Document) -> str:
     for section in document.sections:
         lines += [f"## {_safe(section.title)}", ""]
         for block in section.blocks:
-            lines += [*_block(block), ""]
+            if told := _block(block):
+                lines += [*told, ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -44,6 +47,10 @@ def _block(block: Block) -> list[str]:
     if isinstance(block, Columns):
         counted = tuple((label, f"{count:,}") for label, count in block.values)
         return _table(block.title, ("", "conversations"), counted, frozenset((1,)))
+    if isinstance(block, Ranges):
+        return []  # its figures are in the table before it
+    if isinstance(block, Plot):
+        return [f"{_safe(block.title)} (the picture is in the HTML report): {_safe(block.says)}"]
     return _points(block)
 
 

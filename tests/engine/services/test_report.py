@@ -11,6 +11,8 @@ import pytest
 
 from engine.errors import ProjectError, UsageError
 from engine.filters import parse_filter
+from engine.services.comparison.formatting import change_text, value_text
+from engine.services.report.comparing import Compared
 from engine.services.report.document import Document, Paragraph, Points, Quote, Section, Table
 from engine.services.report.files import write_report
 from engine.services.report.html import to_html
@@ -18,7 +20,7 @@ from engine.services.report.markdown import to_markdown
 from engine.services.workspace import Services, Workspace
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import cluster, fill_topics
-from tests.engine.store.support import fill, talk
+from tests.engine.store.support import fill, give_scores, talk
 
 HOSTILE = "<script>alert(1)</script> [x](javascript:y) | `a` \x1b[31m"
 ALONE = {"meta", "rect", "line", "br"}
@@ -114,6 +116,56 @@ def test_redacted(services: Services, tmp_path: Path) -> None:
     written = write_report(services, redacted, parse_filter(""), redact=True, validate=False)
     assert "@example" not in redacted.read_text("utf-8")
     assert sum(written.redacted.values()) == len(set(re.findall(r"\w+@example", plain.read_text())))
+
+
+def test_compared(services: Services, tmp_path: Path) -> None:
+    """A comparison is a section in both forms, with the figures that `workbench compare` gives, and a chart in HTML."""
+    own = (services.conversations, services.conversations)
+    months = services.comparison.by("month")
+    sides = services.comparison.compare(parse_filter("date:2026-01"), parse_filter(""))
+    write_report(
+        services,
+        tmp_path / "m.md",
+        parse_filter(""),
+        validate=False,
+        compared=Compared(months, own),
+    )
+    text = (tmp_path / "m.md").read_text("utf-8").partition("## What differs")[2]
+    for part in months.parts:
+        assert f"| {part.value} | {part.rate.conversations} | {part.rate.scored} |" in text
+    write_report(
+        services,
+        tmp_path / "s.html",
+        parse_filter(""),
+        validate=False,
+        compared=Compared(sides, own),
+    )
+    html = (tmp_path / "s.html").read_text("utf-8")
+    checked(html)
+    section = html.partition("<h2>What differs</h2>")[2].partition("</section>")[0]
+    completion = sides.differences[0]
+    assert completion.measure == "completion"
+    assert f">{value_text(completion, 1)}</td>" in section
+    assert change_text(completion) in section
+    assert "<circle" in section
+
+
+def test_other_project(services: Services, tmp_path: Path) -> None:
+    """Conversations to read are looked up in the project that they are from; folders are not named."""
+    with Project.open(tmp_path / "second.wb", create=True) as project:
+        fill(project, [talk(f"late{n}", f"question {n}", "no answer") for n in range(40)])
+        give_scores(project, dict.fromkeys(range(1, 41), 0.1))
+    with Workspace(tmp_path / "second.wb", read_only=True) as second:
+        others = second.services()
+        found = services.comparison.against(others.comparison)
+        assert found.differences[0].significant
+        compared = Compared(found, (services.conversations, others.conversations))
+        write_report(
+            services, tmp_path / "o.md", parse_filter(""), validate=False, compared=compared
+        )
+    text = (tmp_path / "o.md").read_text("utf-8").partition("## What differs")[2]
+    assert "| completion, B | late0 |" in text
+    assert str(tmp_path) not in text
 
 
 def test_refused(services: Services, tmp_path: Path) -> None:

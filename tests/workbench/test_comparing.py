@@ -1,0 +1,56 @@
+"""`workbench compare`, and the same selectors in `workbench report --compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.store.project import Project
+from tests.engine.store.support import fill, give_scores, talk
+from workbench.cli import main
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A project of 40 scored conversations in two months."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        dated = [talk(str(n), f"hi {n}", created_at=f"2026-0{1 + n % 2}-02") for n in range(40)]
+        fill(project, dated)
+        give_scores(project, {n + 1: 0.9 if n % 2 else 0.1 for n in range(40)})
+    return str(tmp_path / "p.wb")
+
+
+def test_the_report_has_what_the_command_prints(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`report --compare` takes --by and --a with --b, and writes the change that `compare --json` gives."""
+    months = ["--a", "date:2026-01", "--b", "date:2026-02"]
+    assert main(["compare", path, *months, "--json"]) == 0
+    change = json.loads(capsys.readouterr().out)["differences"][0]["change"]["value"]
+    out = tmp_path / "r.md"
+    assert main(["report", path, "-o", str(out), "--no-validation", *months, "--compare"]) == 0
+    assert f"+{100 * change:.1f} (" in out.read_text("utf-8").partition("## What differs")[2]
+    by = ["report", path, "-o", str(out), "--force", "--no-validation", "--compare", "--by"]
+    assert main([*by, "month"]) == 0
+    assert "| 2026-02 | 20 | 20 |" in out.read_text("utf-8").partition("## What differs")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--compare"], "not said what to compare"),
+        (["--by", "month"], "Add --compare"),
+        (["--compare", "--b", "x"], "not said what to compare"),
+        (["--compare", "other.wb", "--by", "month"], "--by and another project"),
+        (["--compare", "--a", "x", "--filter", "y"], "no meaning with --a"),
+    ],
+)
+def test_refused(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], says: str
+) -> None:
+    """What names no comparison, or two, is refused before anything is written."""
+    assert main(["report", path, "-o", str(tmp_path / "r.md"), *options]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "r.md").exists()
