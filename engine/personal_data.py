@@ -204,3 +204,12 @@ def _phones(text: str) -> Iterator[tuple[int, int]]:
     for match in _SPOKEN_PHONE.finditer(text):
         if 7 <= len(re.sub(r"\D", "", match["number"])) <= 15:
             yield match.span("number")
+
+
+def replaced_text(counts: Mapping[Kind, int]) -> str:
+    """How many pieces of personal data were replaced, by kind, and what cannot be found."""
+    found = [f"{NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
+    return (
+        f"Replaced {', '.join(found) or 'nothing'}. Names of people and postal addresses are not found: look before you"
+        " hand it on."
+    )

@@ -19,6 +19,7 @@ from textual.widgets.option_list import Option
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobStarted
 from engine.filters import Filter
+from engine.personal_data import replaced_text
 from engine.records.calibration import CalibrationReport
 from engine.records.goals import ReviewProgress
 from engine.records.runs import Estimate
@@ -460,15 +461,27 @@ class OverviewScreen(WorkbenchScreen[None]):
             write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
 
     def action_report(self) -> None:
-        """Asks for a file and writes the report to it."""
+        """Asks whether personal data is to be replaced, then for a file, and writes the report to it."""
+        choices = [
+            (False, "with everything that was written"),
+            (True, "without e-mail addresses, phone numbers, cards, IBANs and IP addresses"),
+        ]
+
+        def chosen(redact: bool | None) -> None:
+            if redact is not None:
+                title = "Write the report to (file.html or file.md)"
+                ask_file(self, title, "report.html", lambda path: self._write_report(path, redact))
+
+        self.app.push_screen(ChoiceDialog("The report", choices, False), chosen)
+
+    def _write_report(self, path: str, redact: bool) -> str:
+        """Writes the report and returns what is to be said of it; takes seconds."""
         # imported here because the report needs much that no screen does
         from engine.services.report.files import write_report
 
-        def write(path: str) -> str:
-            written = write_report(self.services, Path(path), Filter())
-            return f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."
-
-        ask_file(self, "Write the report to (file.html or file.md)", "report.html", write)
+        written = write_report(self.services, Path(path), Filter(), redact=redact)
+        told = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."
+        return f"{told} {replaced_text(written.redacted)}" if redact else told
 
     def action_accounts(self) -> None:
         """Shows what was read from each source."""

@@ -15,7 +15,7 @@ from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft, in_words
 from engine.number_format import duration
-from engine.personal_data import KINDS, NAMES, Kind
+from engine.personal_data import Kind, replaced_text
 from engine.services.workspace import Workspace
 from engine.text import as_json, display_safe, one_line
 
@@ -34,13 +34,8 @@ def narrate(text: str) -> None:
 
 def narrate_redacted(counts: Mapping[Kind, int] | None) -> None:
     """Says how many pieces of personal data were replaced, and what cannot be found; nothing for None."""
-    if counts is None:
-        return
-    found = [f"{NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
-    narrate(
-        f"Replaced {', '.join(found) or 'nothing'}. Names of people and postal addresses are not found: look before you"
-        " hand it on."
-    )
+    if counts is not None:
+        narrate(replaced_text(counts))
 
 
 def print_json(result: Any) -> None:

@@ -44,7 +44,7 @@ from screens.shell.dialogs.run import RunDialog
 from screens.triage.screen import TriageScreen
 from screens.validation.screen import ValidationScreen
 from screens.widgets.choices import Choices
-from tests.engine.store.support import fill
+from tests.engine.store.support import fill, give_scores, talk
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project, project_of
@@ -212,6 +212,24 @@ class TestNext:
             await until(pilot, lambda: "✓ Compare: 2 sets of scores" in text(pilot))
             await choose(pilot, "Export scores")
             assert "your verdicts, tags and notes" in text(pilot)
+
+    async def test_the_report_can_be_redacted(self, tmp_path: Path) -> None:
+        """`p` asks whether personal data is replaced, then for the file; what was replaced is counted."""
+        support = project()
+        fill(support.file, [talk("mail", "I am a.person@example.org", "Thanks.")], "mail.jsonl")
+        [mail] = support.services().conversations.ids(ListQuery(parse_filter("name:mail")))
+        give_scores(support.file, {mail: 0.1})
+        path = tmp_path / "r.md"
+        async with opened(support, size=(80, 24), mode="1") as pilot:
+            await press(pilot, "p")
+            assert "without e-mail addresses" in text(pilot)
+            await press(pilot, "down", "enter")
+            pilot.app.screen.query_one(Input).value = str(path)
+            await press(pilot, "enter")
+            await until(pilot, lambda: "Replaced e-mail address: 1" in text(pilot))
+        written = path.read_text("utf-8")
+        assert "\\[email 1\\]" in written
+        assert "example.org" not in written
 
     async def test_a_step_that_waits_says_for_what(self) -> None:
         """Enter on a step whose turn has not come names the step before it, and goes nowhere."""
