@@ -94,8 +94,8 @@ GROUPS = {
     ),
     "verdicts": Group(
         "ACTION",
-        "import verdicts that were given elsewhere (workbench verdicts import PROJECT FILE)",
-        "Verdicts of other programs. Tasks for them come from `workbench export PROJECT conversations` with"
+        "import verdicts that others gave, and show how far people agree",
+        "Verdicts of other people and programs. Tasks for them come from `workbench export PROJECT conversations` with"
         " `--as label-studio` or `--as argilla`.",
     ),
     "models": Group(
@@ -132,6 +132,7 @@ COMMANDS = (
         "take back verdicts that people gave in Label Studio or Argilla",
         "verdicts:import_verdicts",
     ),
+    Command("verdicts agreement", "show how far the people who judged agree", "verdicts:agreement"),
     Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
     Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
@@ -142,6 +143,11 @@ COMMANDS = (
         "analyse aptitude",
         "performance, aptitude and unreliability of simulated conversations, by task, condition and model",
         "analyse:analyse",
+    ),
+    Command(
+        "analyse forms",
+        "models by form: Success, Efficiency, Score and failed runs of form filling, of one or several projects",
+        "analyse_forms:forms",
     ),
     Command(
         "analyse profiles",

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
+from engine.store import imports
 from engine.store.sql import chunks, placeholders, to_json
 
 Reply = tuple[str, str, str | None]
@@ -104,6 +105,26 @@ def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[Pla
     """All plays of one kind or of all, in the order in which they were stored."""
     for row in conn.execute(f"{_ROW} WHERE ?1 IS NULL OR kind = ?1 ORDER BY play.id", (kind,)):
         yield _row(row)
+
+
+def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
+    """The assistant's model and the result of every run of form filling: those that were played, then those that were
+    imported, whose result is their truth. The variant says where replies followed no schema (`modular, free`)."""
+    settings = {one.config_hash: one for one in settings_of(conn, "forms")}
+    played = [one for one in all_plays(conn, "forms") if one.reason is None]
+    own = {one.conversation_id for one in played}
+    imported = [
+        (str(truth.get("assistant_model", "unknown")), truth)
+        for key, truth in imports.recorded_truths(conn)
+        if key not in own and truth.keys() >= {"form", "length", "efficiency", "score"}
+    ]
+    return [*(_form_run(settings[one.config_hash], one) for one in played), *imported]
+
+
+def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
+    free = not setting.params.get("rules", {}).get("schemas", True)
+    variant = f"{row.result['variant']}, free" if free else row.result["variant"]
+    return setting.models.get("assistant", ""), {**row.result, "variant": variant}
 
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:

@@ -39,11 +39,24 @@ def with_files(transcripts: Reader) -> Reader:
     return replace(transcripts, read=read, companions=frozenset((FORM, CONFIG, *_ONLY_ORIGINAL)))
 
 
+def _models(config: dict[str, Any]) -> str:
+    """Names of the models of the modules, without the user's and those that a fallback replaces (`dummy`)."""
+    model = config.get("model")
+    of_modules = model.items() if isinstance(model, dict) else [("", model)]
+    names = [str(one) for module, one in of_modules if one and module != "user" and one != "dummy"]
+    return ", ".join(dict.fromkeys(names)) or "unknown"
+
+
 def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str, Any]:
     """What is known of a run: its form and, if dialogue and final form are there, its scores."""
     found: dict[str, Any] = {}
     if isinstance(config, dict) and isinstance(config.get("form"), str):
-        found |= {"form": config["form"], "goal": config["form"]}
+        found |= {
+            "form": config["form"],
+            "goal": config["form"],
+            "assistant_model": _models(config),
+        }
+        found |= {name: config[name] for name in ("variant", "ended") if name in config}
     if not isinstance(form, dict) or next(fields(form), None) is None:
         return found
     if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
@@ -60,6 +73,7 @@ def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str
         "efficiency": scores.efficiency,
         "score": scores.score,
         "fields": scores.length,
+        "length": scores.length,
         "turns": scores.turns,
         "repetitions": scores.repetitions,
         "required": list(scores.required),

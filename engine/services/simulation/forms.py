@@ -17,7 +17,13 @@ from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations
 from engine.simulate.forms.form import TOPICS, Form, form_of_file, known_form
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
-from engine.simulate.forms.profiles import Profile, known_profiles, profiles_of_file
+from engine.simulate.forms.profiles import (
+    PAPER_PEOPLE,
+    Profile,
+    known_profiles,
+    people_of_paper,
+    profiles_of_file,
+)
 from engine.simulate.forms.run import VARIANTS, FormRun
 from engine.simulate.forms.run_files import run_files
 from engine.text import as_json
@@ -49,7 +55,8 @@ def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest
         "rules": rules_as_json(rules),
         "profiles": sha256(described.encode("utf-8")).hexdigest()[:16],
     }
-    asks: dict[Role, Sampling] = {"assistant": BY_SCHEMA, "user": BY_SCHEMA}
+    wanted = BY_SCHEMA if rules.schemas else Sampling()
+    asks: dict[Role, Sampling] = {"assistant": wanted, "user": wanted}
     return simulations.simulation(KIND, scenarios, params, asks, request, texts)
 
 
@@ -68,6 +75,7 @@ def rules_of(request: SimulationRequest) -> Rules:
         dummies=dummies(request.dummies),
         profile=request.profile,
         history_tokens=request.history,
+        schemas=not request.free_replies,
     )
 
 
@@ -78,12 +86,18 @@ def forms_of(request: SimulationRequest) -> list[Form]:
 
 def profiles_of(request: SimulationRequest) -> tuple[Profile, ...]:
     """The profiles that users are drawn from; see `load_profiles`."""
+    if request.profiles == PAPER_PEOPLE:
+        return people_of_paper()
     return load_profiles(Path(request.profiles).expanduser() if request.profiles else None)
 
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:
-    """The rules as JSON values; modules in alphabetical order."""
-    return {**asdict(rules), "dummies": sorted(rules.dummies)}
+    """The rules as JSON values; modules in alphabetical order. `schemas` is there where it is not the default, so that
+    earlier settings keep their hash."""
+    values = {**asdict(rules), "dummies": sorted(rules.dummies)}
+    if rules.schemas:
+        del values["schemas"]
+    return values
 
 
 def dummies(names: Sequence[str]) -> frozenset[str]:

@@ -21,6 +21,7 @@ from engine.services.request_options import (
 )
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.form_session import ProfileScope, Rules
+from engine.simulate.forms.profiles import PAPER_PEOPLE
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.recsim.people import LANGUAGES, TASKS, Language
 from engine.simulate.recsim.play import ASSISTANT_TOKENS, MAX_TURNS, USER_TOKENS
@@ -207,7 +208,12 @@ class SimulationRequest(SimulationOptions):
         },
     )
     profiles: str | None = declared(
-        None, Option("JSON file with a list of users", default="ten bundled users", metavar="FILE")
+        None,
+        Option(
+            f"JSON file with a list of users, or `{PAPER_PEOPLE}` for the ten of the source",
+            default="ten bundled users",
+            metavar="FILE",
+        ),
     )
     dummies: tuple[str, ...] = _names(
         "modules whose fallback answers at once, by the names of their prompts, or all",
@@ -225,6 +231,13 @@ class SimulationRequest(SimulationOptions):
     )
     history: int = _count(
         Rules().history_tokens, "how much of the dialogue the baseline keeps, in tokens"
+    )
+    free_replies: bool = declared(
+        False,
+        Option(
+            "replies follow no JSON schema, as in the source: a module may choose any action, and fail to follow its"
+            " instructions, which is counted"
+        ),
     )
     tasks: tuple[str, ...] = _names(
         f"tasks that are planned: {', '.join(TASKS)}", TASKS, words="all", metavar="TASK"
@@ -254,7 +267,7 @@ FIELDS: Mapping[Kind, tuple[str, ...]] = {
     ),
     "forms": (
         "forms", "variants", "profile", "profiles", "dummies", "high", "grouping", "follow_ups", "turns_per_field",
-        "history",
+        "history", "free_replies",
     ),
     "recsim": ("tasks", "language", "turns", "questions", "user_tokens", "assistant_tokens"),
     "shards": ("instructions", "checks", "max_tokens", "databases"),

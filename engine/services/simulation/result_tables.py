@@ -13,7 +13,7 @@ from engine.records.simulation import PlayRow
 from engine.services.report_rendering import UNKNOWN
 from engine.services.simulation.records import PlayItem
 from engine.services.simulation.sharded import replies_by_condition, scored
-from engine.simulate.forms.table import FormRow, table_of
+from engine.simulate.forms.table import FormRow, by_model, by_module, table_of
 from engine.simulate.recsim.table import by_task
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import as_draft
@@ -242,7 +242,60 @@ def _forms(rows: Sequence[PlayRow]) -> list[ReportTable]:
             if (one.result["form"], one.result["variant"]) == (row.form, row.variant)
         )
         table.append(_row([*_form_cells(row), row.complete, right, row.fallbacks], ids))
-    return [ReportTable("forms", columns, tuple(table))]
+    return [ReportTable("forms", columns, tuple(table)), _modules(rows)]
+
+
+def _modules(rows: Sequence[PlayRow]) -> ReportTable:
+    columns = (
+        ReportColumn("module", "text", means="One prompt with one kind of reply."),
+        ReportColumn("replies", "count", means="How often it was used, fallbacks included."),
+        ReportColumn("asked again", "count", means="First replies that did not fit."),
+        ReportColumn(
+            "failed",
+            "count",
+            means="Times that no reply followed the instructions; a fallback replied.",
+        ),
+    )
+    table = [
+        _row([one.module, one.replies, one.again, one.failed], ())
+        for one in by_module(row.result for row in rows)
+    ]
+    return ReportTable("modules", columns, tuple(table))
+
+
+_MODEL_COLUMNS = (
+    ReportColumn("model", "text", means="Model of the assistant."),
+    ReportColumn("variant", "text", means="By modules, or by one prompt for all."),
+    ReportColumn("form", "text", means="Which form; `all` is the mean over forms."),
+    ReportColumn("runs", "count", means="How often it was filled."),
+    ReportColumn(
+        "failed", "count", means="Runs that ended because the instructions were not followed."
+    ),
+    ReportColumn("fields", "number", means="Fields of the form."),
+    ReportColumn("turns", "number", means="Questions that were answered, mean."),
+    *_FORM_COLUMNS[-3:],
+)
+
+
+def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTable:
+    """Models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2.
+
+    Args:
+        runs: The model of the assistant, and the result of a run.
+    """
+    rows = [
+        ReportRow(
+            (
+                one_line(one.model, _LONGEST_NAME), one.variant, one.form or "all", one.runs,
+                one.failed, one.fields, one.turns, one.success, one.efficiency, one.score,
+            )
+        )
+        for one in by_model(runs)
+    ]  # fmt: skip
+    note = (
+        "Figures are of the runs that did not fail; without one they are unknown (× in the paper)."
+    )
+    return ReportTable("models by form", _MODEL_COLUMNS, tuple(rows), (note,))
 
 
 def _form_cells(row: FormRow) -> list[Cell]:

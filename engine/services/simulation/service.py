@@ -15,6 +15,7 @@ from engine.records.report import Cell, ReportRow
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.services.line_files import write_file
 from engine.services.simulation.drafts import DraftsFile, opened_drafts
+from engine.services.simulation.forms import KIND as FORMS
 from engine.services.simulation.forms import forms_simulation, load_forms
 from engine.services.simulation.live import LivePlays
 from engine.services.simulation.person_session import PersonSession, filling
@@ -31,7 +32,7 @@ from engine.services.simulation.request import (
     as_request,
     request_as_json,
 )
-from engine.services.simulation.result_tables import item_of, tables_of
+from engine.services.simulation.result_tables import form_model_table, item_of, tables_of
 from engine.services.simulation.sharded import MAKING, making_simulation, sharded_simulation
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.simulate.forms.form import TOPICS
@@ -153,7 +154,10 @@ class SimulationService:
         """The tables and the plays of a set."""
         rows = self._simulations.rows(config_hash)
         kind = rows[0].kind if rows else ""
-        return SetResults(tables_of(kind, rows), tuple(item_of(row) for row in rows))
+        tables = tables_of(kind, rows)
+        if kind == FORMS and tables:
+            tables = (*tables, form_model_table(self._simulations.form_runs()))
+        return SetResults(tables, tuple(item_of(row) for row in rows))
 
     def transcript(self, play_id: int) -> list[TranscriptLine]:
         """The model calls of a play with their replies, in order."""

@@ -133,6 +133,11 @@ class ProjectSimulations:
         with self._project.reading() as conn:
             return list(plays.all_plays(conn, kind))
 
+    def form_runs(self) -> list[tuple[str, dict[str, Any]]]:
+        """The assistant's model and the result of every form that was filled, with those that were imported."""
+        with self._project.reading() as conn:
+            return plays.form_runs(conn)
+
     def of_conversation(self, conversation_id: int) -> list[PlayRow]:
         """The plays that are stored as a conversation; empty for an imported one."""
         with self._project.reading() as conn:

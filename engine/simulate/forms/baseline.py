@@ -22,6 +22,9 @@ from engine.simulate.forms.replies import (
 )
 from engine.simulate.prompt_files import filled
 
+BAD_OUTPUTS = "bad outputs"
+"""How a run ends that failed because the model did not follow the instructions."""
+
 BAD_IN_A_ROW = 10
 """Number of consecutive unusable replies that end a run."""
 
@@ -111,7 +114,8 @@ class BaselineRun:
                 return found
             session.again[module.name] += 1
             temperature = session.rules.high
-        raise RunOver("bad outputs")
+        session.failed[module.name] += 1
+        raise RunOver(BAD_OUTPUTS)
 
     def _kept(self, taken: int) -> list[ChatMessage]:
         """Returns the end of the history that fits together with a prompt; begins with a prompt."""

@@ -16,6 +16,9 @@ from engine.simulate.forms.profiles import Profile, facts_for
 from engine.simulate.forms.replies import TEXT, dumped, last_object, object_schema, parsed
 from engine.simulate.prompt_files import filled
 
+FREE_TOKENS = 512
+"""Least limit of a reply without a schema, which may say more than its JSON object."""
+
 ObjectReply = Generator[Call, Completion, dict[str, Any]]
 ProfileScope = Literal["question", "run"]
 
@@ -55,6 +58,8 @@ class Rules:
         profile: `question` draws the user's profile for every question, as Hakimov et al. do; `run` draws it once. Only
             with `run` does the user know the profile's answers, so that correctness can be measured.
         history_tokens: How much of the dialogue the baseline keeps, in tokens of four characters.
+        schemas: Whether replies must follow a JSON schema. Without one, as in Hakimov et al., a model may write any
+            text and choose any action that the prompt names, so that following the instructions can fail.
     """
 
     temperature: float = 0.0
@@ -65,6 +70,7 @@ class Rules:
     dummies: frozenset[str] = frozenset()
     profile: ProfileScope = "question"
     history_tokens: int = 4000
+    schemas: bool = True
 
 
 class RunOver(Exception):
@@ -87,6 +93,7 @@ class FormSession:
         interactions: The transcript. `call` is the index of the reply among all replies of the run; null for a
             fallback.
         again, fallbacks: Number of second calls and of fallbacks, by module.
+        failed: Number of times that no reply of a module followed its instructions, by module.
     """
 
     texts: Mapping[str, str]
@@ -101,6 +108,7 @@ class FormSession:
     dialogue: list[dict[str, str]] = field(default_factory=list)
     again: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
     calls: int = 0
 
     @property
@@ -141,6 +149,7 @@ class FormSession:
                 return found
             self.again[module.name] += attempt is prompt
             temperature = self.rules.high
+        self.failed[module.name] += 1
         return self._fall_back(module, fallback())
 
     def say(
@@ -149,13 +158,14 @@ class FormSession:
         """Yields one call and returns its reply unchecked; at temperature 0 equal requests have equal seeds in all
         runs."""
         self.calls += 1
+        schemas = self.rules.schemas
         return (
             yield Call(
                 module.name,
                 module.role,
                 messages,
-                Sampling(temperature=temperature, json_schema=schema),
-                max_tokens=module.most,
+                Sampling(temperature=temperature, json_schema=schema if schemas else None),
+                max_tokens=module.most if schemas else max(module.most, FREE_TOKENS),
                 seed=self.rng.getrandbits(31) if temperature else 0,
             )
         )

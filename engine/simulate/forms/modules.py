@@ -97,8 +97,8 @@ MODULES = (
 def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]) -> ObjectReply:
     """Asks the manager what to do next; returns `{"next action", "chunk to work on"}`. The chunk may not exist.
 
-    The JSON schema allows only the action that the prompt asks for in this state: to split the form at the beginning,
-    then to work on one of the chunks `offered`, and to stop when none is left.
+    A JSON schema, if the rules have one, allows only the action that the prompt asks for in this state: to split the
+    form at the beginning, then to work on one of the chunks `offered`, and to stop when none is left.
     """
     chunks: Mapping[str, str] = state["chunks"]
     actions = (FORM_CHUNKS, FILL_CHUNK, STOP)
@@ -169,8 +169,8 @@ def next_of_filler(session: FormSession, state: Content, asking: bool) -> Object
     """Asks the filler of a chunk what to do next; returns `{"next action"}`. The fallback validates if all fields are
     answered.
 
-    The JSON schema allows only the actions that fit the state: to ask if a field is open and `asking` is set, and to
-    validate if a field is answered.
+    A JSON schema, if the rules have one, allows only the actions that fit the state: to ask if a field is open and
+    `asking` is set, and to validate if a field is answered.
     """
     found = set(state["fields"].values())
     answered = found <= {"answered", "validated"}

@@ -17,6 +17,22 @@ from engine.form_scores import Path
 FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""
 
+PAPER_PEOPLE = "paper"
+"""Name under which the people of Hakimov et al. are asked for."""
+
+_OF_PAPER = (
+    "a banker living in Downtown New York",
+    "a fisherman living on the west coast of the USA",
+    "a politician and lawmaker",
+    "an actress who moved from France to Los Angeles",
+    "a beetroot farmer with German roots and an office job",
+    "an olympic swimmer",
+    "a brain surgeon",
+    "a female soccer player",
+    "a social media influencer",
+    "a university student",
+)
+
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")
 
@@ -49,6 +65,11 @@ def known_profiles() -> tuple[Profile, ...]:
         for file in files
         if file.name.endswith(".json")
     )
+
+
+def people_of_paper() -> tuple[Profile, ...]:
+    """Returns the ten people of section 4.4 of Hakimov et al. (2024), who have a description and no answers."""
+    return tuple(Profile(str(number), one, {}) for number, one in enumerate(_OF_PAPER, 1))
 
 
 def profiles_of_file(path: str, text: str) -> tuple[Profile, ...]:

@@ -115,6 +115,7 @@ class FormRun:
             "calls": session.calls,
             "again": dict(session.again),
             "fallbacks": dict(session.fallbacks),
+            "failed": dict(session.failed),
             **figures,
             **of_variant,
             "filled": content,

@@ -69,6 +69,9 @@ def _config(
         "base temp": rules["temperature"],
         "high temp": rules["high"],
         "autouser": bool(models.get("user")),
-        "variant": result["variant"],
+        "variant": result["variant"]
+        if rules.get("schemas", True)
+        else f"{result['variant']}, free",
         "run": result["run"],
+        "ended": result["ended"],
     }

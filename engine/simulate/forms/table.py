@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from engine.simulate.forms.baseline import BAD_OUTPUTS
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS
 
@@ -88,3 +89,98 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
 def _share(runs: Sequence[Mapping[str, Any]], kind: str) -> float | None:
     shares = [filled / total for filled, total in (run[kind] for run in runs) if total]
     return fmean(shares) if shares else None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """The runs of one form by one model and variant, as in Tables 1 and 2 of Hakimov et al.
+
+    Attributes:
+        form: The form; "" for the mean over forms (Figure 2a).
+        runs: Number of runs; of the mean over forms, of all forms.
+        failed: Number of runs that ended because the instructions were not followed: the × of Table 1.
+        fields, turns, success, efficiency, score: Means over the runs that did not fail; None if all failed.
+            `fields` and `turns` are those of Figure 2b.
+    """
+
+    model: str
+    variant: str
+    form: str
+    runs: int
+    failed: int
+    fields: float | None
+    turns: float | None
+    success: float | None
+    efficiency: float | None
+    score: float | None
+
+
+_MEANS = ("fields", "turns", "success", "efficiency", "score")
+_LENGTH = {"fields": "length"}
+"""The name of a figure in the result of a run, where it is another."""
+
+
+def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
+    """Returns a row for each model, variant and form, and after the forms of a model and variant the mean over them.
+
+    Args:
+        runs: The model of the assistant, and the result of a run with `form`, `variant`, `ended` and its figures.
+    """
+    grouped: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
+    for model, result in runs:
+        forms = grouped.setdefault((model, str(result.get("variant", ""))), {})
+        forms.setdefault(result["form"], []).append(result)
+    known = list(TOPICS)
+    found: list[ModelRow] = []
+    for (model, variant), forms in sorted(grouped.items()):
+        names = sorted(
+            forms, key=lambda one: (known.index(one) if one in known else len(known), one)
+        )
+        rows = [_of_form(model, variant, name, forms[name]) for name in names]
+        found += [*rows, _over_forms(model, variant, rows)]
+    return found
+
+
+def _of_form(model: str, variant: str, form: str, runs: Sequence[Mapping[str, Any]]) -> ModelRow:
+    ended = [run for run in runs if run.get("ended") != BAD_OUTPUTS]
+    means = {
+        name: fmean(float(run[_LENGTH.get(name, name)]) for run in ended) if ended else None
+        for name in _MEANS
+    }
+    return ModelRow(model, variant, form, len(runs), len(runs) - len(ended), **means)
+
+
+def _over_forms(model: str, variant: str, rows: Sequence[ModelRow]) -> ModelRow:
+    told = [row for row in rows if row.score is not None]
+    means = {name: fmean(getattr(row, name) for row in told) if told else None for name in _MEANS}
+    runs, failed = sum(row.runs for row in rows), sum(row.failed for row in rows)
+    return ModelRow(model, variant, "", runs, failed, **means)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRow:
+    """How one module followed its instructions, over some runs.
+
+    Attributes:
+        replies: Number of times that it was used, fallbacks of all kinds included.
+        again: Number of times that it was asked once more.
+        failed: Number of times that no reply followed the instructions.
+    """
+
+    module: str
+    replies: int
+    again: int
+    failed: int
+
+
+def by_module(results: Iterable[Mapping[str, Any]]) -> list[ModuleRow]:
+    """Returns a row for each module that was used, in the order of their first use."""
+    replies: Counter[str] = Counter()
+    again: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    for result in results:
+        replies.update(one["module"] for one in result["interactions"])
+        again.update(result.get("again", {}))
+        failed.update(result.get("failed", {}))
+    names = dict.fromkeys([*replies, *failed])
+    return [ModuleRow(name, replies[name], again[name], failed[name]) for name in names]

@@ -8,7 +8,13 @@ import pytest
 
 from engine.errors import UsageError
 from engine.simulate.forms.form import known_form
-from engine.simulate.forms.profiles import FACTS, facts_for, known_profiles, profiles_of_file
+from engine.simulate.forms.profiles import (
+    FACTS,
+    facts_for,
+    known_profiles,
+    people_of_paper,
+    profiles_of_file,
+)
 
 ANSWERS = {
     ("9", "Mother", "First Name"): "Ruth",
@@ -70,3 +76,13 @@ def test_what_is_no_profile_is_refused(text: str, said: str) -> None:
     """An invalid profile is refused with its number."""
     with pytest.raises(UsageError, match=said):
         profiles_of_file("people.json", text)
+
+
+def test_the_people_of_the_paper_know_no_answers() -> None:
+    """They are ten descriptions, as section 4.4 lists them."""
+    people = people_of_paper()
+    assert (len(people), people[1].description) == (
+        10,
+        "a fisherman living on the west coast of the USA",
+    )
+    assert not any(one.answers for one in people)

@@ -1,0 +1,90 @@
+"""Replies without a schema: what a model may do then, and how its failures are counted and tabulated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.simulate.forms.baseline import BAD_OUTPUTS
+from engine.simulate.forms.form_session import FREE_TOKENS
+from engine.simulate.forms.table import by_model, by_module
+from tests.engine.simulate.forms.playing import (
+    Script,
+    all_but,
+    answer_by_label,
+    as_reply,
+    played,
+    result,
+    town_only,
+)
+
+USER = as_reply({"answer": "Ulm"})
+
+
+def test_nothing_constrains_a_reply() -> None:
+    """Without schemas no call has one, and a reply has room for words around its object."""
+    script = Script({"user": answer_by_label, "chunk_filling": "hm"})
+    result(script, dummies=all_but("chunk_filling"), form=town_only(), schemas=False)
+    assert {call.sampling.json_schema for call in script.asked} == {None}
+    assert min(call.max_tokens for call in script.asked) >= FREE_TOKENS
+
+
+@pytest.mark.parametrize("schemas", [True, False])
+def test_the_manager_may_stop_at_once(schemas: bool) -> None:
+    """The manager can choose to stop with nothing filled; only a schema would keep it from the choice."""
+    stop = as_reply({"next action": "stop", "chunk to work on": None})
+    script = Script({"user": USER, "Dialogue Manager": stop})
+    found = result(script, dummies=all_but("Dialogue Manager"), schemas=schemas)
+    assert (found["ended"], found["turns"], found["success"]) == ("stop", 0, 0)
+    offered = script.asked[0].sampling.json_schema or '"stop"'
+    assert ('"stop"' in offered) != schemas
+
+
+def test_failures_are_counted_for_the_module() -> None:
+    """A module that twice does not follow its instructions has failed; one that a fallback replaces has not."""
+    script = Script({"user": answer_by_label, "chunk_filling": "I will ask a question."})
+    found = result(script, dummies=all_but("chunk_filling"), form=town_only(), schemas=False)
+    assert found["failed"].keys() == {"chunk_filling"}
+    rows = {row.module: row for row in by_module([found])}
+    failing = rows["chunk_filling"]
+    assert failing.replies == failing.again == failing.failed == found["failed"]["chunk_filling"]
+    assert (rows["Dialogue Manager"].replies > 0, rows["Dialogue Manager"].failed) == (True, 0)
+
+
+def test_a_baseline_that_does_not_follow_has_no_figures() -> None:
+    """A run that ends by bad outputs counts as failed, and its figures enter no mean: the × of the paper."""
+    failed = dict(played(Script({"question_generation": "no"}), variant="baseline").ending.result)
+    assert (failed["ended"], failed["failed"]) == (BAD_OUTPUTS, {"question_generation": 1})
+    (row, mean) = by_model([("m", failed)])
+    assert (row.form, row.runs, row.failed, row.success, mean.score) == ("small", 1, 1, None, None)
+
+
+def run(form: str, **changes: Any) -> dict[str, Any]:
+    """The result of a run."""
+    return {
+        "form": form, "variant": "modular", "length": 10, "turns": 4, "success": 0.8, "efficiency": 1.0,
+        "score": 0.9, "ended": "stop",
+    } | changes  # fmt: skip
+
+
+def test_models_by_form_and_their_means() -> None:
+    """Rows follow the forms of the paper; the mean over forms weighs each form alike, without failed ones."""
+    runs = [
+        ("b", run("inv", score=0.6)),
+        ("b", run("ss5", score=0.2)),
+        ("b", run("ss5", score=0.4)),
+        ("b", run("med", ended=BAD_OUTPUTS)),
+        ("a", run("ss5", score=1.0)),
+    ]
+    rows = by_model(runs)
+    assert [(row.model, row.form, row.runs, row.failed) for row in rows] == [
+        ("a", "ss5", 1, 0),
+        ("a", "", 1, 0),
+        ("b", "ss5", 2, 0),
+        ("b", "med", 1, 1),
+        ("b", "inv", 1, 0),
+        ("b", "", 4, 1),
+    ]
+    assert rows[3].score is None
+    assert [rows[at].score for at in (2, 4, 5)] == pytest.approx([0.3, 0.6, 0.45])

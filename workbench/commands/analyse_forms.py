@@ -1,0 +1,42 @@
+"""`workbench analyse forms`: models by form, as in the tables of Hakimov et al. (2024)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.services.simulation.result_tables import form_model_table
+from engine.services.workspace import Workspace
+from engine.simulate.forms.table import by_model
+from workbench.commands.narration import Result
+from workbench.commands.report_text import table_lines
+from workbench.exits import DONE
+
+
+def forms_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `analyse forms`."""
+    parser.add_argument("projects", nargs="+", metavar="project")
+
+
+def forms(arguments: argparse.Namespace) -> int:
+    """Prints a row for each model, variant and form of all runs in the projects, simulated or imported.
+
+    Raises:
+        UsageError: No project has a run.
+    """
+    runs: list[tuple[str, Mapping[str, Any]]] = []
+    for project in arguments.projects:
+        with Workspace(Path(project), read_only=True) as workspace:
+            runs += workspace.simulations().form_runs()
+    if not runs:
+        raise UsageError(
+            "Nobody filled a form here.",
+            "Use `workbench simulate forms`, or import what its --files wrote.",
+        )
+    rows = [asdict(row) for row in by_model(runs)]
+    Result(table_lines(form_model_table(runs)), {"forms": rows}).print(arguments.json)
+    return DONE
