@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.check_counts import CheckCounts
@@ -35,7 +35,7 @@ from engine.store import (
 from engine.store.goals import groups as goal_groups
 from engine.store.messages import COLUMNS, message_of, messages_of
 from engine.store.project import Project
-from engine.store.search import completing, counting, listing
+from engine.store.search import completing, counting, field_values, listing
 from engine.store.search.query import matching, ordered
 from engine.store.sql import chunks, id_pages, message_ids, placeholders, snapshot
 from engine.store.verdicts import verdict_sql
@@ -316,6 +316,15 @@ class ConversationStore:
         """The first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
             return imports.quarantined(conn, limit=limit)
+
+    def by_value(self, field: str) -> Mapping[str, array[int]]:
+        """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
+
+        Raises:
+            UsageError: There is no such field.
+        """
+        with self._project.reading() as conn:
+            return field_values.conversations_by_value(conn, field)
 
     def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
         """Values of a field of filters with the number of conversations that also match the rest of the filter.

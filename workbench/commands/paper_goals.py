@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.services.goals.paper_report import as_json, gold_goals
+from engine.services.goals.paper_report import as_json, gold_goals, keep
 from engine.services.goals.run_stages import ABOUT_KEY
 from engine.services.run_requests import ClusteringRequest
 from engine.services.workspace import Workspace
@@ -77,6 +77,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> int:
         assert isinstance(stage, PaperStage)
         assert stage.result is not None
         found = as_json(stage.result, gold_goals(workspace.project))
+        keep(workspace.project, found)
     if arguments.json:
         print_json(found)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from engine.goals.paper.clustering import PaperClusters
 from engine.goals.paper.tables import pairwise_ari
 from engine.stages.goals.as_paper import PaperResult
 from engine.store import imports
+from engine.store.goals import clusterings, measurements
 from engine.store.project import Project
 from engine.validate.statistics.partitions import OUTSIDE, agreement
 
@@ -95,6 +97,17 @@ def as_json(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
             "shortened": found.shortened,
         },
     }
+
+
+def keep(project: Project, found: Mapping[str, Any]) -> None:
+    """Stores the result with the clustering that is shown, which is that of the run; reports show it."""
+
+    def work(conn: sqlite3.Connection) -> None:
+        shown = clusterings.shown(conn)
+        assert shown is not None
+        measurements.put(conn, "paper_goals", shown, found)
+
+    project.write(work)
 
 
 def _numbered(labels: Sequence[tuple[str, ...]]) -> Numbers:

@@ -40,8 +40,9 @@ from engine.services.goals.run_stages import GoalStages
 from engine.services.run_requests import ClusteringRequest
 from engine.store import conversations, runs
 from engine.store.goals import answers as goal_answers
-from engine.store.goals import clusterings
+from engine.store.goals import clusterings, measurements
 from engine.store.goals import decisions as goal_decisions
+from engine.store.goals.measurements import Measurements
 from engine.store.project import Project
 from engine.store.search.query import matching
 from engine.store.sql import snapshot
@@ -246,6 +247,11 @@ class GoalService:
             UsageError: There are no such periods.
         """
         return group_members.group_periods(self._project, self.view(), by)
+
+    def measurements(self) -> Measurements | None:
+        """What was measured of the clustering that is shown, its stability above all; None before any was made."""
+        with self._project.reading() as conn:
+            return measurements.of_shown(conn)
 
     # The merge queue
 

@@ -9,7 +9,7 @@ from engine.text import one_line
 
 WIDTH = 640
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_LABEL, _VALUE, _ROW = 230, 90, 22
+_LABEL, _VALUE, _ROW = 230, 106, 22
 _HIGH = 300
 _MARGIN = 52
 DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "14 5")

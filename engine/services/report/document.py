@@ -43,11 +43,13 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Counts side by side, from left to right; `line` is a place among them, from 0 to 1, with a label."""
+    """Counts side by side, from left to right; `line` is a place among them, from 0 to 1, with a label, and `of` is
+    what is counted."""
 
     title: str
     values: tuple[tuple[str, int], ...]
     line: tuple[float, str] | None = None
+    of: str = "conversations"
 
 
 @dataclass(frozen=True, slots=True)

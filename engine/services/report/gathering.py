@@ -9,7 +9,7 @@ import numpy as np
 
 from engine import folders
 from engine.completeness.calibration import wilson
-from engine.errors import UsageError, WorkbenchError
+from engine.errors import UsageError
 from engine.filters import Filter, ListQuery
 from engine.number_format import counted, figure
 from engine.personal_data import KINDS, NAMES
@@ -28,9 +28,10 @@ from engine.services.report.document import (
     Section,
     Table,
 )
-from engine.services.report_rendering import format_cell
+from engine.services.report.goal_figures import clustering_figures, largest_goals
+from engine.services.report.tree_figures import tree_blocks
+from engine.services.report.validation_tables import validation_blocks
 from engine.services.scoring.sets import in_force, name_of, reliability
-from engine.services.validation.records import ValidationProgress
 from engine.services.workspace import Services
 from engine.text import one_line
 
@@ -70,13 +71,17 @@ def report(
         Section("Did users get what they wanted?", tuple(about.completion())),
         Section("What users wanted", tuple(about.goals())),
         Section("What to read first", tuple(about.to_read())),
-        Section("How sure the model was", tuple(about.uncertainty())),
+        Section("How sure the model was", tuple(tree_blocks(services, wanted, found))),
         Section("Over time", tuple(about.over_time())),
     ]
     if compared is not None:
         sections.append(Section("What differs", tuple(comparison_blocks(compared))))
     if validate and not wanted:
-        sections.append(Section("The metrics against what is known", tuple(about.validation())))
+        sections.append(
+            Section(
+                "The metrics against what is known", tuple(validation_blocks(services.validation))
+            )
+        )
     sections.append(Section("How this was measured", tuple(about.method())))
     of = f"Conversations that match {wanted}. " if wanted else ""
     dates = services.conversations.dates()
@@ -207,6 +212,7 @@ class _Report:
         if rest > 0 or none:
             more = f"{counted(rest, 'goal')} more are not listed. " if rest > 0 else ""
             yield Paragraph(f"{more}{counted(none, 'conversation')} in no goal." if none else more)
+        yield largest_goals([(label, len(part.ids)) for label, part in parts], total)
         yield Bars(
             "Completion by goal, the lowest first",
             tuple(
@@ -218,6 +224,9 @@ class _Report:
         )
         if not self._wanted:
             yield from self._map([label for label, _ in parts])
+            measured = self._services.goals.measurements()
+            if measured is not None:
+                yield from clustering_figures(measured)
 
     def to_read(self) -> Iterator[Block]:
         """Conversations of the goals with the lowest completion, quoted, and a list of the least complete ones."""
@@ -251,37 +260,6 @@ class _Report:
             frozenset((1,)),
         )
 
-    def uncertainty(self) -> Iterator[Block]:
-        """Response trees: how many, their entropy, the least sure conversations and goals."""
-        known = self._found.part(~np.isnan(self._found.entropy))
-        if not len(known.ids):
-            yield Paragraph(
-                "No response trees. `workbench run trees PROJECT` grows them, which takes a model minutes.",
-                True,
-            )
-            return
-        yield Paragraph(
-            f"{counted(len(known.ids), 'conversation')} with a response tree: median"
-            f" {np.median(known.leaves):.0f} leaves, mean entropy {known.entropy.mean():.2f} bits."
-        )
-        order = np.argsort(-known.entropy, kind="stable")[:TO_READ]
-        rows = {row.id: row for row in self._services.conversations.rows(known.ids[order].tolist())}
-        yield Table(
-            "The conversations in which the model was least sure",
-            ("conversation", "entropy in bits", "leaves", "begins with"),
-            tuple(
-                (
-                    rows[key].external_id,
-                    f"{known.entropy[at]:.2f}",
-                    f"{known.leaves[at]:.0f}",
-                    one_line(rows[key].opening, 120),
-                )
-                for at in order
-                if (key := int(known.ids[at])) in rows
-            ),
-            frozenset((1, 2)),
-        )
-
     def over_time(self) -> Iterator[Block]:
         """The completion rate by month, each with the change from the month before."""
         try:
@@ -294,29 +272,6 @@ class _Report:
         )
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
-
-    def validation(self) -> Iterator[Block]:
-        """Every metric against the truth that came with the conversations."""
-        try:
-            found = self._services.validation.report(ValidationProgress())
-        except WorkbenchError as error:
-            yield Paragraph(error.message)
-            return
-        for table in found.tables:
-            shown = [at for at, column in enumerate(table.columns) if column.on_screen]
-            yield Table(
-                f"{table.metric}: {table.title}",
-                tuple(table.columns[at].title for at in shown),
-                tuple(
-                    tuple(format_cell(table.columns[at].kind, row.cells[at]) for at in shown)
-                    for row in table.rows
-                ),
-                frozenset(range(1, len(shown))),
-            )
-            for sentence in (*table.conclusions, *table.notes):
-                yield Paragraph(sentence)
-        for one in found.missing:
-            yield Paragraph(f"Missing ({one.metric}): {one.what}. {one.how}")
 
     def method(self) -> Iterator[Block]:
         """Sets of scores, runs with their hashes, and what the report does not say."""
@@ -350,6 +305,10 @@ class _Report:
             "A score is the probability that a conversation ends where it ends, by a local model; it is no judgement of"
             " the answers. Goals are clusters of what users wrote, named by phrases of their members, merged where a"
             " person agreed. Intervals are 95%. Conversations count as independent of each other."
+        )
+        yield Paragraph(
+            "Soroka et al.: “Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions”, the paper whose"
+            " tables and figures are named here."
         )
 
     @cached_property

@@ -62,7 +62,9 @@ def _block(block: Block) -> str:
     if isinstance(block, Ranges):
         return _figure(block.title, charts.ranges(block))
     if isinstance(block, Plot):
-        return _figure(f"{block.title}. {block.says}", charts.plot(block))
+        # a plot with lines has their names in the picture
+        caption = block.title if block.lines else f"{block.title}. {block.says}"
+        return _figure(caption, charts.plot(block))
     key = " · ".join(charts.key_of(block))
     return _figure(f"{block.title}. {key}", charts.points(block))
 

@@ -46,7 +46,7 @@ def _block(block: Block) -> list[str]:
         return _table(block.title, ("", ""), rows, frozenset((1,)))
     if isinstance(block, Columns):
         counted = tuple((label, f"{count:,}") for label, count in block.values)
-        return _table(block.title, ("", "conversations"), counted, frozenset((1,)))
+        return _table(block.title, ("", block.of), counted, frozenset((1,)))
     if isinstance(block, Ranges):
         return []  # its figures are in the table before it
     if isinstance(block, Plot):

@@ -23,8 +23,13 @@ class ValidationProgress:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """All tables, and what is missing for further ones; `text` holds the report as one JSON document."""
+    """All tables, and what is missing for further ones; `text` holds the report as one JSON document.
+
+    Attributes:
+        correlations: Of the measures of response trees with each other and with the length; None without trees.
+    """
 
     tables: tuple[ReportTable, ...]
     missing: tuple[Missing, ...]
     text: str
+    correlations: ReportTable | None = None

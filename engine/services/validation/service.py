@@ -27,6 +27,7 @@ class ValidationService:
         """
         # imported here because these imports are slow and no other screen needs them
         from engine.services.validation import all_metrics
+        from engine.services.validation.trees_report import correlation_table
 
         def on_step(step: str) -> None:
             progress.step = step
@@ -35,7 +36,8 @@ class ValidationService:
 
         found = all_metrics.validate_all(self._project, self._catalog, ListQuery(), on_step)
         text = as_json(all_metrics.as_json(found), indent=1)
-        return ValidationReport(all_metrics.tables(found), found.missing, text)
+        correlations = None if found.trees is None else correlation_table(found.trees)
+        return ValidationReport(all_metrics.tables(found), found.missing, text, correlations)
 
     def truncation_test(self, run: str | None) -> CompletenessTable:
         """The truncation test, a row for each configuration of scores that the project holds.

@@ -4,6 +4,7 @@ same parameters and assigns the others."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,7 @@ from engine.goals.embedders.embedder import Embedder
 from engine.goals.embedders.vectors import Vectors
 from engine.jobs.contract import Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.store.goals import clusterings
+from engine.store.goals import clusterings, measurements
 from engine.store.goals.clusterings import StoredClustering
 from engine.store.project import Project
 from engine.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
@@ -23,7 +24,8 @@ from engine.worker.client import OnProgress
 
 
 class HoldOutStage(CpuStage):
-    """Stores only the record of the run. An embedder that needs fitting is fitted on the clustered part alone."""
+    """Stores what it measured, and assigns nothing. An embedder that needs fitting is fitted on the clustered part
+    alone."""
 
     name = "hold-out"
 
@@ -67,6 +69,9 @@ class HoldOutStage(CpuStage):
         for done, note in self._live(self._judge, found.append):
             yield Progress(done, None, note)
         self.result = found[0]
+        measured = {**asdict(self.result), "share": self._share, "seed": self._seed}
+        key = self._stored.id
+        self._project.write(lambda conn: measurements.put(conn, "hold_out", key, measured))
         count = self.result.train + self.result.test
         yield Progress(count, count)
 

@@ -152,6 +152,15 @@ def stability(conn: sqlite3.Connection, clustering_id: int) -> dict[int, float]:
     )
 
 
+def latest_stability(conn: sqlite3.Connection, clustering_id: int) -> str | None:
+    """Config hash of the newest measurement of stability; None before any."""
+    found = conn.execute(
+        "SELECT config_hash FROM stability WHERE clustering_id = ? ORDER BY run_id DESC LIMIT 1",
+        (clustering_id,),
+    ).fetchone()
+    return None if found is None else str(found[0])
+
+
 def repetitions(conn: sqlite3.Connection, clustering_id: int) -> int:
     """Number of stored repetitions of a clustering, under any configuration."""
     sql = "SELECT count(*) FROM stability WHERE clustering_id = ?"

@@ -19,8 +19,9 @@ from engine.services.report.html import to_html
 from engine.services.report.markdown import to_markdown
 from engine.services.workspace import Services, Workspace
 from engine.store.project import Project
-from tests.engine.services.goals.goal_project import cluster, fill_topics
+from tests.engine.services.goals.goal_project import cluster, fill_topics, run, stages_of
 from tests.engine.store.support import fill, give_scores, talk
+from tests.engine.store.test_unsure_queue import give_trees
 
 HOSTILE = "<script>alert(1)</script> [x](javascript:y) | `a` \x1b[31m"
 ALONE = {"meta", "rect", "line", "br"}
@@ -79,6 +80,21 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         yield workspace.services()
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A clustered project whose clusters were clustered again and held out, with a tree for 24 conversations."""
+    path = tmp_path_factory.mktemp("measured") / "p.wb"
+    with Project.open(path, create=True) as project:
+        fill_topics(project)
+        cluster(project, k=4)
+        stages = stages_of(project)
+        run(project, [stages.stability(2, 3)])
+        run(project, [stages.hold_out(0.5)])
+        give_trees(project, {n: (n - 1 + (n > 12), -n / 10) for n in range(1, 25)})
+    with Workspace(path, read_only=True) as workspace:
+        yield workspace.services()
+
+
 def test_what_it_says(services: Services, tmp_path: Path) -> None:
     """Every part is there with its figures, and what is missing is named with the command that brings it."""
     path = tmp_path / "r.md"
@@ -92,6 +108,29 @@ def test_what_it_says(services: Services, tmp_path: Path) -> None:
     assert "\\`workbench run trees PROJECT\\`" in text
     assert "needs 5 verdicts that say complete, has 0" in text
     assert "hash of parameters" in text
+
+
+def test_figures_of_the_paper(measured: Services, tmp_path: Path) -> None:
+    """What was measured of the clustering and grown as trees is there as Soroka et al. show it, in both forms."""
+    write_report(measured, tmp_path / "p.md", parse_filter(""))
+    text = (tmp_path / "p.md").read_text("utf-8")
+    assert re.search(r"\| other seeds \| 2 \| \d\.\d\d \|", text)
+    assert re.search(r"\| conversations drawn again \| 3 \|", text)
+    found = measured.goals.measurements()
+    assert found is not None
+    assert found.hold_out is not None
+    assert f"| k-means, held out |  | {found.hold_out['test']} | " in text
+    assert text.count("(Figure 6 of Soroka et al.)") == 2
+    leaves = text.partition("Trees by the number of leaves")[2].partition("Trees by")[0]
+    assert sum(int(count) for count in re.findall(r"^\| \d+ \| (\d+) \|$", leaves, re.M)) == 24
+    assert "| a.jsonl | 24 | 12 (6 to 18) |" in text
+    assert "3 conversations in the top tenth of both" in text
+    assert "leaves and length |" in text.partition("Table 3 of Soroka et al.")[2]
+    assert "(Table 2 of Soroka et al.)" not in text  # one boundary each: nothing can be cut
+    write_report(measured, tmp_path / "p.html", parse_filter(""))
+    html = (tmp_path / "p.html").read_text("utf-8")
+    checked(html)
+    assert html.count('class="dot"') == 24
 
 
 def test_one_safe_file(services: Services, tmp_path: Path) -> None:

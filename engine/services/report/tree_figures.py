@@ -1,0 +1,165 @@
+"""Response trees in a report: their distributions (Figure 6 of Soroka et al.), leaves against the best log-probability
+(Figure 12), and the conversations in which the model was least sure (C.2.2)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from engine.filters import Filter, ListQuery
+from engine.number_format import counted
+from engine.services.comparison.measured import Floats, Measured
+from engine.services.report.document import Block, Columns, Paragraph, Plot, Table
+from engine.services.trees.records import TreeItem
+from engine.services.workspace import Services
+from engine.text import one_line
+
+TO_READ = 8
+BINS = 14
+MOST_DOTS = 2_000
+MOST_SOURCES = 12
+LEAST_FOR_TENTH = 20
+"""Conversations with trees below which a top tenth says nothing."""
+PERCENTILE = 90.0
+"""Conversations above it in leaves and in the negated best log-probability are named, as in C.2.2 of the paper."""
+
+
+def tree_blocks(services: Services, wanted: Filter, found: Measured) -> Iterator[Block]:
+    """How sure the model was, from the trees of the conversations in `found`, which match `wanted`."""
+    known = found.part(~np.isnan(found.entropy))
+    if not len(known.ids):
+        yield Paragraph(
+            "No response trees. `workbench run trees PROJECT` grows them, which takes a model minutes.",
+            True,
+        )
+        return
+    yield Paragraph(
+        f"{counted(len(known.ids), 'conversation')} with a response tree: median"
+        f" {np.median(known.leaves):.0f} leaves, mean entropy {known.entropy.mean():.2f} bits."
+    )
+    trees = [item for item in services.trees.items(ListQuery(wanted)) if item.row.reason is None]
+    best = [item for item in trees if item.row.max_log_prob is not None]
+    yield from _distributions(trees, best)
+    yield _by_source(services, trees)
+    if best:
+        yield _scatter(best)
+    yield from _least_sure(services, known, best)
+
+
+def _distributions(trees: Sequence[TreeItem], best: Sequence[TreeItem]) -> Iterator[Block]:
+    leaves = [item.row.leaves for item in trees]
+    whole = np.unique(np.linspace(min(leaves), max(leaves) + 1, BINS + 1).round())
+    yield _histogram("number of leaves", leaves, whole, "{:.0f}")
+    if best:
+        values = [item.row.max_log_prob or 0.0 for item in best]
+        edges = np.histogram_bin_edges(values, BINS)
+        yield _histogram("log-probability of the best leaf", values, edges, "{:.1f}")
+
+
+def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Columns:
+    """Trees by a figure; each column is labelled with the lower end of its range."""
+    counts, _ = np.histogram(values, edges)
+    return Columns(
+        f"Trees by the {by} (Figure 6 of Soroka et al.)",
+        tuple((form.format(edge), int(count)) for edge, count in zip(edges, counts, strict=False)),
+        of="trees",
+    )
+
+
+def _by_source(services: Services, trees: Sequence[TreeItem]) -> Table:
+    """A row for each source, the most trees first: median, and quartiles in brackets."""
+    ids = services.conversations.by_value("source")
+    source_of = {key: source for source, keys in ids.items() for key in keys}
+    places: dict[str, list[TreeItem]] = defaultdict(list)
+    for item in trees:
+        places[source_of[item.row.conversation_id]].append(item)
+    listed = sorted(places.items(), key=lambda one: -len(one[1]))
+    rows = [
+        (
+            one_line(source, 50),
+            f"{len(items):,}",
+            _quartiles([item.row.leaves for item in items], "{:.0f}"),
+            _quartiles([item.row.max_log_prob for item in items], "{:.2f}"),
+            _quartiles([item.row.covered for item in items], "{:.2f}"),
+            _quartiles([(item.row.entropy_low + item.row.entropy_high) / 2 for item in items], "{:.2f}"),
+        )
+        for source, items in listed[:MOST_SOURCES]
+    ]  # fmt: skip
+    return Table(
+        "Trees by source: median (quartiles)",
+        ("source", "trees", "leaves", "best log-probability", "covered probability", "entropy in bits"),
+        tuple(rows),
+        frozenset((1, 2, 3, 4, 5)),
+    )  # fmt: skip
+
+
+def _quartiles(values: Sequence[float | None], form: str) -> str:
+    known = [one for one in values if one is not None]
+    if not known:
+        return "–"
+    low, middle, high = (form.format(one) for one in np.percentile(known, (25, 50, 75)))
+    return f"{middle} ({low} to {high})"
+
+
+def _scatter(best: Sequence[TreeItem]) -> Plot:
+    every = max(1, -(-len(best) // MOST_DOTS))
+    dots = tuple((item.row.max_log_prob or 0.0, float(item.row.leaves)) for item in best[::every])
+    return Plot(
+        "Leaves against the log-probability of the best leaf (Figure 12 of Soroka et al.)",
+        "log-probability of the best leaf",
+        "leaves",
+        f"{counted(len(dots), 'tree')}" + (f", one in {every}" if every > 1 else "")
+        + "; unsure ones are at the upper left.",
+        dots=dots,
+    )  # fmt: skip
+
+
+def _least_sure(services: Services, known: Measured, best: Sequence[TreeItem]) -> Iterator[Block]:
+    """The least sure conversations, and which of them are above both 90th percentiles."""
+    several = len(known.ids) >= LEAST_FOR_TENTH and bool(best)
+    log_probs: dict[int, float] = {}
+    for item in best:
+        key = item.row.conversation_id
+        log_probs[key] = min(log_probs.get(key, 0.0), item.row.max_log_prob or 0.0)
+    worst = np.array([-log_probs.get(int(key), np.nan) for key in known.ids])
+    bounds = (np.inf, np.inf)
+    if several:
+        bounds = (
+            float(np.percentile(known.leaves, PERCENTILE)),
+            float(np.nanpercentile(worst, PERCENTILE)),
+        )
+    both = (known.leaves >= bounds[0]) & (worst >= bounds[1])
+    order = np.lexsort((-known.entropy, ~both))[:TO_READ]
+    rows = {row.id: row for row in services.conversations.rows(known.ids[order].tolist())}
+    cells = []
+    for at in order:
+        key = int(known.ids[at])
+        if key in rows:
+            goal = int(known.goal[at])
+            cells.append(
+                (
+                    rows[key].external_id,
+                    f"{known.entropy[at]:.2f}",
+                    f"{known.leaves[at]:.0f}",
+                    "–" if np.isnan(worst[at]) else f"{-worst[at]:.2f}",
+                    "yes" if both[at] else "",
+                    rows[key].state,
+                    one_line(known.goals[goal], 60) if goal >= 0 else "",
+                    one_line(rows[key].opening, 90),
+                )
+            )
+    yield Table(
+        "The conversations in which the model was least sure",
+        ("conversation", "entropy in bits", "leaves", "best log-probability", "top tenth of both",
+         "state", "goal", "begins with"),
+        tuple(cells),
+        frozenset((1, 2, 3)),
+    )  # fmt: skip
+    if not several:
+        return
+    yield Paragraph(
+        f"{counted(int(both.sum()), 'conversation')} in the top tenth of both, as in C.2.2 of Soroka et al.: at least"
+        f" {bounds[0]:.0f} leaves, and a best log-probability of {-bounds[1]:.2f} or less."
+    )
