@@ -94,6 +94,10 @@ class Part:
         rate: Their number, and the share of them that is complete.
         against: What they are compared with: the value before, or `the others`; empty where there is none.
         change: Difference of the completion rate to it; None where a side has no scores.
+        trees: Number of its conversations with a response tree.
+        entropy: Their mean entropy in bits; None where there is none.
+        entropy_change: Difference of the mean entropy to what it is compared with; None where a side has fewer than two
+            conversations with a tree, or nothing varies.
     """
 
     value: str
@@ -101,6 +105,9 @@ class Part:
     rate: CompletionRate
     against: str
     change: Difference | None
+    trees: int = 0
+    entropy: float | None = None
+    entropy_change: Difference | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ from engine.services.comparison.formatting import (
     breakdown_notes,
     change_text,
     comparison_lines,
+    entropy_text,
     goal_name,
+    has_trees,
     notes,
     p_text,
     rate_text,
@@ -170,7 +172,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
         else:
             summary, told = Content.styled(f"by {found.field}", "bold"), breakdown_notes(found)
             self._rows = [_of_part(at, part) for at, part in enumerate(found.parts)]
-            columns = _BY_FIELD
+            columns = _BY_FIELD + (_ENTROPY if has_trees(found) else [])
         self.query_one("#summary", Static).update(summary)
         self.query_one("#notes", Static).update(Content("\n".join(told)))
         self.table.show_columns(columns)
@@ -224,8 +226,13 @@ def _of_part(at: int, part: Part) -> Row:
         "corrected": corrected,
         "change": "" if part.change is None else change_text(part.change),
         "p": "" if part.change is None else p_text(part.change),
+        "entropy": entropy_text(part),
+        "entropy_change": "" if part.entropy_change is None else change_text(part.entropy_change),
+        "entropy_p": "" if part.entropy_change is None else p_text(part.entropy_change),
     }
-    return Row(at, values, part.filter, part.change is not None and part.change.significant)
+    changes = (part.change, part.entropy_change)
+    bright = any(one is not None and one.significant for one in changes)
+    return Row(at, values, part.filter, bright)
 
 
 def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = True) -> Column[Row]:
@@ -251,4 +258,9 @@ _BY_FIELD = [
     _column("corrected", "corrected", 17, keep=4),
     _column("change", "change (95%)", 24, keep=7),
     _column("p", "p", 6),
+]
+_ENTROPY = [
+    _column("entropy", "entropy", 7, keep=6),
+    _column("entropy_change", "change in bits (95%)", 24, keep=2),
+    _column("entropy_p", "p", 6, keep=2),
 ]

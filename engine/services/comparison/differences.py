@@ -68,6 +68,11 @@ def completion_change(first: Measured, second: Measured) -> Difference | None:
     return next(_completion(first, second), None)
 
 
+def entropy_change(first: Measured, second: Measured) -> Difference | None:
+    """The difference of the mean entropies; None where a side has too few response trees, or nothing varies."""
+    return next((one for one in _means(first, second) if one.measure == "entropy"), None)
+
+
 def _completion(first: Measured, second: Measured, goal: str | None = None) -> Iterator[Difference]:
     counts = first.counts(), second.counts()
     if not (counts[0][1] and counts[1][1]):

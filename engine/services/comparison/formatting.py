@@ -66,11 +66,15 @@ def notes(found: Comparison) -> list[str]:
 
 
 def breakdown_lines(found: Breakdown) -> list[str]:
-    """The values of a field, each with its completion rate and its change."""
+    """The values of a field, each with its completion rate and its change; where there are response trees, then each
+    with its entropy."""
     lines = [
         f"{'by ' + found.field:<28} {'conv.':>8} {'scored':>8}  complete          corrected         change in points"
     ]
     lines += [_part(part) for part in found.parts]
+    if has_trees(found):
+        lines += ["", f"{'by ' + found.field:<28} {'trees':>8} {'entropy':>8}  change in bits"]
+        lines += [_entropy(part) for part in found.parts]
     return [*lines, *breakdown_notes(found)]
 
 
@@ -91,6 +95,16 @@ def breakdown_notes(found: Breakdown) -> list[str]:
             f"Change: against {what}. Intervals 95%; p by Holm's method over all rows; * below .05."
         )
     return lines
+
+
+def has_trees(found: Breakdown) -> bool:
+    """Whether any of the values has conversations with a response tree."""
+    return any(part.trees for part in found.parts)
+
+
+def entropy_text(part: Part) -> str:
+    """The mean entropy in bits; a dash where there is none."""
+    return "–" if part.entropy is None else f"{part.entropy:.2f}"
 
 
 def clustering_lines(found: ClusteringComparison) -> list[str]:
@@ -184,3 +198,11 @@ def _part(part: Part) -> str:
         f"{one_line(part.value, 28):<28} {part.rate.conversations:>8,} {part.rate.scored:>8,}"
         f"  {apparent:<16}  {corrected:<16}  {change}"
     ).rstrip()
+
+
+def _entropy(part: Part) -> str:
+    change = part.entropy_change
+    told = "" if change is None else f"{change_text(change)}  p {p_text(change)}"
+    return (
+        f"{one_line(part.value, 28):<28} {part.trees:>8,} {entropy_text(part):>8}  {told}".rstrip()
+    )

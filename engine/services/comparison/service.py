@@ -19,7 +19,7 @@ from engine.records.comparison import (
     Part,
     Side,
 )
-from engine.services.comparison.differences import compare, completion_change
+from engine.services.comparison.differences import compare, completion_change, entropy_change
 from engine.services.comparison.measured import Ints, Measured
 from engine.services.triage.calibration import FIELDS_BY_SCORE
 from engine.store import conversations
@@ -86,8 +86,8 @@ class ComparisonService:
         return _compared(names, (str(wanted), str(wanted)), sides, by_score=by_score)
 
     def by(self, field: str, wanted: Filter = NO_FILTER) -> Breakdown:
-        """The completion rate by the values of a field, over the conversations of a filter. A value of `year`, `month`
-        or `day` is compared with the one before, any other with all other conversations that have a value.
+        """Completion and uncertainty by the values of a field, over the conversations of a filter. A value of `year`,
+        `month` or `day` is compared with the one before, any other with all other conversations that have a value.
 
         Raises:
             UsageError: There is no such field, or no conversation has it.
@@ -121,12 +121,17 @@ class ComparisonService:
             others = members.get(before, NO_IDS) if in_time else np.setdiff1d(known, members[value])
             there_are = len(others) > 0
             term = field_values.term_of(field, value)
+            entropies = own.entropy[~np.isnan(own.entropy)]
+            other = every.of(others) if there_are else None
             return Part(
                 value,
                 str(Filter((*wanted.terms, term))),
                 own.rate(by_score=by_score),
                 (before or OTHERS) if there_are else "",
-                completion_change(every.of(others), own) if there_are else None,
+                None if other is None else completion_change(other, own),
+                len(entropies),
+                float(entropies.mean()) if len(entropies) else None,
+                None if other is None else entropy_change(other, own),
             )
 
         parts = [part(at) for at in range(len(listed))]
@@ -212,9 +217,12 @@ def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Mea
 
 
 def _corrected(parts: list[Part]) -> list[Part]:
-    """The parts with their p values corrected for all of them."""
-    ps = holm([None if part.change is None else part.change.p for part in parts])
-    return [replace(part, change=_with(part.change, p)) for part, p in zip(parts, ps, strict=True)]
+    """The parts with their p values corrected for all tests of completion and of entropy together."""
+    tests = [part.change for part in parts] + [part.entropy_change for part in parts]
+    ps = holm([None if one is None else one.p for one in tests])
+    found = [_with(one, p) for one, p in zip(tests, ps, strict=True)]
+    changes = zip(parts, found[: len(parts)], found[len(parts) :], strict=True)
+    return [replace(part, change=one, entropy_change=two) for part, one, two in changes]
 
 
 def _with(change: Difference | None, corrected: float | None) -> Difference | None:

@@ -11,7 +11,9 @@ from engine.records.comparison import Breakdown, Comparison, Difference, Part, S
 from engine.services.comparison.formatting import (
     breakdown_notes,
     change_text,
+    entropy_text,
     goal_name,
+    has_trees,
     notes,
     p_text,
     points,
@@ -98,7 +100,7 @@ def _comparison(
 def _breakdown(
     found: Breakdown, rows: tuple[ConversationStore, ConversationStore]
 ) -> Iterator[Block]:
-    yield breakdown_table(found, f"By {found.field}; p corrected for all rows")
+    yield from breakdown_tables(found, f"by {found.field}; p corrected for all tests")
     changes = ((part.value, part.change) for part in found.parts if part.change is not None)
     yield from _chart(
         f"Changes of completion by {found.field} in points, with 95% intervals", changes
@@ -115,9 +117,9 @@ def _breakdown(
     )
 
 
-def breakdown_table(found: Breakdown, caption: str) -> Table:
+def breakdown_tables(found: Breakdown, caption: str) -> Iterator[Block]:
     """The values of a field with completion and, where there are response trees, uncertainty, and the changes."""
-    columns = [
+    heads = [
         found.field,
         "conversations",
         "scored",
@@ -126,9 +128,18 @@ def breakdown_table(found: Breakdown, caption: str) -> Table:
         "change in points",
         "p",
     ]
-    return Table(
-        caption, tuple(columns), tuple(map(_part, found.parts)), frozenset(range(1, len(columns)))
-    )  # fmt: skip
+    yield Table(
+        f"Completion {caption}", tuple(heads), tuple(map(_part, found.parts)), _rest_of(heads)
+    )
+    if has_trees(found):
+        heads = [found.field, "with a response tree", "mean entropy in bits", "change in bits", "p"]
+        rows = tuple(map(_uncertain, found.parts))
+        yield Table(f"Uncertainty {caption}", tuple(heads), rows, _rest_of(heads))
+
+
+def _rest_of(heads: Sequence[str]) -> frozenset[int]:
+    """All columns but the first."""
+    return frozenset(range(1, len(heads)))
 
 
 def _part(part: Part) -> tuple[str, ...]:
@@ -137,9 +148,16 @@ def _part(part: Part) -> tuple[str, ...]:
         f"{part.rate.conversations:,}",
         f"{part.rate.scored:,}",
         *rate_text(part.rate),
-        "" if part.change is None else change_text(part.change),
-        "" if part.change is None else p_text(part.change),
+        *_change(part.change),
     )
+
+
+def _uncertain(part: Part) -> tuple[str, ...]:
+    return part.value, f"{part.trees:,}", entropy_text(part), *_change(part.entropy_change)
+
+
+def _change(change: Difference | None) -> tuple[str, str]:
+    return ("", "") if change is None else (change_text(change), p_text(change))
 
 
 def _name(one: Difference) -> str:

@@ -16,7 +16,7 @@ from engine.personal_data import KINDS, NAMES
 from engine.records.calibration import CompletionRate
 from engine.records.runs import RunRow
 from engine.services.comparison.measured import Measured
-from engine.services.report.comparing import Compared, breakdown_table, comparison_blocks
+from engine.services.report.comparing import Compared, breakdown_tables, comparison_blocks
 from engine.services.report.document import (
     Bars,
     Block,
@@ -79,7 +79,8 @@ def report(
     if validate and not wanted:
         sections.append(
             Section(
-                "The metrics against what is known", tuple(validation_blocks(services.validation))
+                "The metrics against what is known",
+                tuple(validation_blocks(services.validation, len(found.ids))),
             )
         )
     sections.append(Section("How this was measured", tuple(about.method())))
@@ -261,14 +262,14 @@ class _Report:
         )
 
     def over_time(self) -> Iterator[Block]:
-        """The completion rate by month, each with the change from the month before."""
+        """Completion and uncertainty by month, each with the change from the month before."""
         try:
             months = self._services.comparison.breakdown(self._found, "month", self._wanted)
         except UsageError:
             yield Paragraph("The conversations have no dates.")
             return
-        yield breakdown_table(
-            months, "By month; change against the month before, p corrected for all months"
+        yield from breakdown_tables(
+            months, "by month; change against the month before, p corrected for all tests"
         )
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")

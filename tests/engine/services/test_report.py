@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError, UsageError
-from engine.filters import parse_filter
+from engine.filters import ListQuery, parse_filter
 from engine.services.comparison.formatting import change_text, value_text
+from engine.services.report import validation_tables
 from engine.services.report.comparing import Compared
 from engine.services.report.document import Document, Paragraph, Points, Quote, Section, Table
 from engine.services.report.files import write_report
@@ -131,6 +132,20 @@ def test_figures_of_the_paper(measured: Services, tmp_path: Path) -> None:
     html = (tmp_path / "p.html").read_text("utf-8")
     checked(html)
     assert html.count('class="dot"') == 24
+
+
+def test_many_are_validated_by_a_sample(
+    measured: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more conversations than are validated a random part is compared, always the same, and the report says so."""
+    monkeypatch.setattr(validation_tables, "MOST_VALIDATED", 20)
+    write_report(measured, tmp_path / "m.md", parse_filter(""))
+    text = (tmp_path / "m.md").read_text("utf-8")
+    assert "Over about 20 of the 33 conversations, drawn at random (draw\\<0.6061)" in text
+    missing = re.search(r"Missing \(trees\): \d+ of (\d+) conversations have no tree", text)
+    assert missing is not None
+    drawn = measured.conversations.ids(ListQuery(parse_filter("draw<0.6061")))
+    assert int(missing[1]) == len(drawn) < 33
 
 
 def test_one_safe_file(services: Services, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import Cancelled, WorkbenchError
+from engine.filters import Filter
 from engine.model.catalog import Catalog
 from engine.services.validation.records import ValidationProgress, ValidationReport
 from engine.services.validation.service import ValidationService
@@ -39,7 +40,9 @@ class HeldValidation(ValidationService):
         self.hold.set()
         self.given: ValidationReport | WorkbenchError | None = None
 
-    def report(self, progress: ValidationProgress) -> ValidationReport:
+    def report(
+        self, progress: ValidationProgress, wanted: Filter | None = None
+    ) -> ValidationReport:
         self.asked += 1
         progress.step = "reward 0: leaves"
         while not self.hold.wait(0.01):
@@ -47,7 +50,7 @@ class HeldValidation(ValidationService):
                 raise Cancelled("Validation was cancelled.")
         if isinstance(self.given, WorkbenchError):
             raise self.given
-        return super().report(progress) if self.given is None else self.given
+        return super().report(progress, wanted) if self.given is None else self.given
 
 
 def validated() -> ScreenProject:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from engine.views.decision_log import DecisionLog
 from engine.views.merge_queue_cache import MergeQueueCache
 from tests.engine.services.goals.goal_project import cluster, stored_goals, texts
 from tests.engine.store.support import fill, give_scores, talk
+from tests.engine.store.test_unsure_queue import give_trees
 
 
 def service_of(project: Project) -> ComparisonService:
@@ -131,6 +134,33 @@ class TestFields:
         assert change.significant
         assert months.parts[0].filter == "date:2026-01"
         assert "2026-02" in "\n".join(breakdown_lines(months))
+
+    def test_uncertainty(self, better: Project) -> None:
+        """Where there are response trees, each month has their mean entropy and its change by Welch's test, corrected
+        together with completion; where there are none, nothing is said of entropy."""
+        plain = service_of(better).by("month")
+        assert {part.entropy for part in plain.parts} == {None}
+        assert "entropy" not in "\n".join(breakdown_lines(plain))
+        give_trees(better, dict.fromkeys(range(1, 61), (2, -1.0)))
+        # 1.5 bits in the first month and 2.5 in the second, give or take a half
+        entropy = "1.5 + conversation_id % 2 + (conversation_id % 3 - 1) / 2.0"
+
+        def vary(conn: sqlite3.Connection) -> None:
+            conn.execute(f"UPDATE tree SET (entropy_low, entropy_high) = ({entropy}, {entropy})")
+
+        better.write(vary)
+        first, second = service_of(better).by("month").parts
+        assert first.trees == 30
+        assert first.entropy == pytest.approx(1.5)
+        change = second.entropy_change
+        assert change is not None
+        assert change.change.value == pytest.approx(1.0)
+        assert change.significant
+        assert second.change is not None
+        assert second.change.p < change.p
+        assert second.change.corrected == pytest.approx(2 * second.change.p)
+        lines = "\n".join(breakdown_lines(service_of(better).by("month")))
+        assert re.search(r"2026-02 +30 +2\.50  \+1\.00 \(\+0\.79 to \+1\.21\)  p <\.001\*", lines)
 
     @pytest.mark.parametrize("field", ["source", "month"])
     def test_parts_are_what_their_filters_select(self, clustered: Project, field: str) -> None:
