@@ -70,8 +70,15 @@ FIELDS: Mapping[str, Field] = {
         Field(
             "disagreement",
             "choice",
-            "your verdict and the score differ, or this and another set of scores",
-            ("verdict", "scores"),
+            "your verdict and the score differ, this and another set of scores, or two people",
+            ("verdict", "scores", "people"),
+        ),
+        Field(
+            "annotator",
+            "text",
+            "person who judged it, by name; any is any name",
+            example="annotator:ann or annotator:any",
+            optional=True,
         ),
         Field(
             "goal",
@@ -192,7 +199,17 @@ FIELDS: Mapping[str, Field] = {
     )
 }
 COUNTED = (
-    *("state", "verdict", "disagreement", "goal", "also", "tool", "model", "source", "date", "tag"),
+    "state",
+    "verdict",
+    "annotator",
+    "disagreement",
+    "goal",
+    "also",
+    "tool",
+    "model",
+    "source",
+    "date",
+    "tag",
 )
 """Fields by whose values conversations can be counted, beside those of `DOTTED`; dates by month."""
 

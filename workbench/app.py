@@ -18,13 +18,13 @@ from engine.events import JobEnded, Listener
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.control_guard import ControlGuard
-from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
+from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell
 from screens.shell.routes import Routes
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
-from screens.shell.workbench_screen import MODES, TitleLine
+from screens.shell.workbench_screen import MODES, TitleLine, WorkbenchScreen
 from screens.widgets.background import all_written, in_thread
 from screens.widgets.engine_feed import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed
@@ -68,6 +68,14 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
             "ctrl+o", "stay_offline", "Offline", show=False, tooltip="Stay offline, or no longer"
         ),
         Binding("V", "validation", "Validation", show=False, tooltip="Every metric against truth"),
+        Binding(
+            "at",
+            "annotator",
+            "Your name",
+            key_display="@",
+            show=False,
+            tooltip="Your name, stored with your verdicts",
+        ),
         Binding("T", "next_theme", "Theme", show=False, tooltip="Next theme"),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit", show=False, id="app.quit"),
@@ -98,6 +106,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         self.shell = shell or Shell()
         self.next_project: str | None = None
         self._services = services
+        services.triage.annotator = self.shell.annotator
         self._subscribe = subscribe
         self._unsubscribe: Callable[[], None] | None = None
         self._feed = EngineFeed(self)
@@ -180,6 +189,24 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
             self._services.jobs.cancel(active[0].job_id)
         else:
             self.notify("No job is running.", markup=False)
+
+    def action_annotator(self) -> None:
+        """Asks for the name that is stored with the verdicts of the person at the keys, and remembers it."""
+        triage = self._services.triage
+
+        def named(text: str | None) -> None:
+            if text is None:
+                return
+            triage.annotator = one_line(text.strip(), 80)
+            self.shell.remember_annotator(triage.annotator)
+            name = triage.annotator
+            said = f"with the name {name}" if name else "without a name"
+            self.notify(f"Your verdicts are stored {said} from now on.", markup=False)
+            if isinstance(self.screen, WorkbenchScreen):
+                self.screen.refresh_data()
+
+        title = "Your name, stored with your verdicts (empty: none)"
+        self.push_screen(TextDialog(title, value=triage.annotator), named)
 
     def action_next_theme(self) -> None:
         """Changes to the next theme."""

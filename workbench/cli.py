@@ -137,6 +137,7 @@ COMMANDS = (
     Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
+    Command("second-goals", "confirm or remove second goals of a conversation", "second_goals:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("analyse turns", "means of scores and outcomes, by the number of turns", "analyse:analyse"),
     Command(
@@ -148,6 +149,11 @@ COMMANDS = (
         "analyse forms",
         "models by form: Success, Efficiency, Score and failed runs of form filling, of one or several projects",
         "analyse_forms:forms",
+    ),
+    Command(
+        "analyse trees",
+        "trees with many branches and an improbable best response, with completion and goal",
+        "analyse_trees:trees",
     ),
     Command(
         "analyse profiles",

@@ -72,11 +72,13 @@ def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
     named = theme or chosen.theme
     return Shell(
         theme=named if named in THEMES else next(iter(THEMES)),
+        annotator=chosen.annotator,
         keymap=keymap,
         problems=[*problems, *wrong],
         log=str(log or ""),
         recent=lambda: recent_projects(preferences),
         remember_theme=preferences.choose_theme,
+        remember_annotator=preferences.choose_annotator,
         forget_project=preferences.forget,
     )
 

@@ -1,4 +1,4 @@
-"""Preferences that hold for all projects: theme and recent projects, in one small JSON file.
+"""Preferences that hold for all projects: theme, name and recent projects, in one small JSON file.
 
 A file that cannot be read does not keep the program from starting: the problem is shown, defaults are used, and the
 first change moves the old file aside instead of overwriting it. Two programs that write at the same time lose at most
@@ -30,9 +30,15 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The content of the file. `theme` is None until one was chosen."""
+    """The content of the file.
+
+    Attributes:
+        theme: None until one was chosen.
+        annotator: Name of the person, stored with their verdicts; empty without one.
+    """
 
     theme: str | None = None
+    annotator: str = ""
     recent: tuple[Opened, ...] = field(default=())
 
 
@@ -57,6 +63,10 @@ class Preferences:
     def choose_theme(self, name: str) -> None:
         """Remembers a theme."""
         self._change(lambda chosen: replace(chosen, theme=name))
+
+    def choose_annotator(self, name: str) -> None:
+        """Remembers the name of the person who judges."""
+        self._change(lambda chosen: replace(chosen, annotator=name))
 
     def opened(self, path: Path, now: datetime | None = None) -> None:
         """Remembers that a project was opened; it becomes the first of the recent ones."""
@@ -90,7 +100,8 @@ class Preferences:
 def _parsed(content: dict[str, Any]) -> Chosen:
     theme = content.get("theme")
     recent = tuple(Opened(str(e["path"]), str(e["at"])) for e in content.get("recent", ()))
-    return Chosen(str(theme) if theme is not None else None, recent)
+    annotator = str(content.get("annotator") or "")
+    return Chosen(str(theme) if theme is not None else None, annotator, recent)
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -49,11 +49,13 @@ def log_item(pieces: Sequence[LogPiece]) -> LogItem:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryProbability:
-    """Probabilities of the end tag and of the continuation at one boundary (a piece index)."""
+    """Probabilities of the end tag and of the continuation at one boundary (a piece index), and whether the end tag is
+    what the model writes there; None where that is not known."""
 
     boundary: int
     p_end: float
     p_continue: float
+    generated: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,12 @@ class Prepared:
     def score(self, readings: Sequence[Sequence[BoundaryLogProbs]]) -> ItemScore:
         """The score from the log-probabilities at each mark of each segment."""
         curve = [
-            BoundaryProbability(boundary, math.exp(reading.log_end), math.exp(reading.log_continue))
+            BoundaryProbability(
+                boundary,
+                math.exp(reading.log_end),
+                math.exp(reading.log_continue),
+                reading.generated,
+            )
             for window, found in zip(self.windows, readings, strict=True)
             for boundary, reading in zip(window.boundaries, found, strict=True)
         ]

@@ -57,11 +57,14 @@ class BoundaryLogProbs:
 
     Attributes:
         state: The last hidden state there, shape (dimensions,); None where it was not asked for.
+        generated: Whether the end tag is what the model writes there, each of its tokens being the most probable one
+            after those before it; None where it is not known.
     """
 
     log_end: float = 0.0
     log_continue: float = 0.0
     state: HiddenState | None = None
+    generated: bool | None = None
 
 
 class SequenceRetainer(Protocol):
@@ -185,7 +188,8 @@ class BoundaryScorer:
 
 def _member(index: int, segment: Segment, asked: QuestionTokens) -> _Member:
     tokens = list(segment.tokens)
-    member = _Member(index, tokens, segment.marks, [BoundaryLogProbs() for _ in segment.marks])
+    readings = [BoundaryLogProbs(generated=True) for _ in segment.marks]
+    member = _Member(index, tokens, segment.marks, readings)
     for mark, reading in zip(segment.marks, member.readings, strict=True):
         if asked.suffix:
             continue
@@ -368,5 +372,8 @@ class _Packer:
 
 def _distribute(row: Logits, sink: list[tuple[BoundaryLogProbs, str, int]]) -> None:
     values = log_probs(row, [token for _, _, token in sink])
-    for (reading, name, _), value in zip(sink, values, strict=True):
+    best = int(row.argmax())
+    for (reading, name, token), value in zip(sink, values, strict=True):
         setattr(reading, name, getattr(reading, name) + float(value))
+        if name == "log_end" and token != best:
+            reading.generated = False

@@ -385,3 +385,19 @@ class GroupPeriod:
     size: int
     share: float
     states: GroupStates
+
+
+@dataclass(frozen=True, slots=True)
+class GoalOfConversation:
+    """A goal of a conversation.
+
+    Attributes:
+        share: In [0, 1]; None where it is not known.
+        first: Whether it is the goal of the conversation, not a second one.
+        confirmed: Whether a person confirmed the second goal.
+    """
+
+    label: str
+    share: float | None
+    first: bool
+    confirmed: bool = False

@@ -13,6 +13,9 @@ Mode = Literal["base", "tuned", "judge", "probe"]
 """How a score is had: by a prompt around the log, from the end tag of a tuned model, by a question to the model, or by
 a probe on its hidden states."""
 
+SetMode = Literal["base", "tuned", "judge", "probe", "outside"]
+"""How the scores of a set were had: in a mode, or from outside, by file."""
+
 SAMPLES_PROBE = "samples"
 """What scores of the probe that comes with the program name in the place of an adapter."""
 
@@ -89,7 +92,7 @@ class ScoreSet:
 
     number: int
     config_hash: str
-    mode: Mode
+    mode: SetMode
     model: str
     adapter: str | None
     scored: int
@@ -133,7 +136,7 @@ class ScoreRow:
     p_end: float | None
     p_end_normalised: float | None
     curve: tuple[CurvePoint, ...]
-    mode: Mode
+    mode: SetMode
     model: str
     adapter: str | None
     noise: float | None

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+NO_NAME = "(no name)"
+"""Shown in the place of an annotator without a name."""
+
 VerdictKind = Literal["give", "repeat", "note", "tag", "untag"]
 
 
@@ -41,6 +44,7 @@ class VerdictRow:
         count: Number of conversations of the act; more than one for a bulk tag and for imported verdicts, whose row
             has the id of one of them.
         earlier: What was said of an earlier text; None for one act, and where nothing was.
+        annotator: Name of the person who gave the verdict; empty without a name.
     """
 
     id: int
@@ -52,6 +56,7 @@ class VerdictRow:
     kind: VerdictKind = "give"
     count: int = 1
     earlier: EarlierActs | None = None
+    annotator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class TriageItem:
 
 
 QueueOrder = Literal[
-    "threshold", "lowest", "informative", "disagreement", "unsure", "sample", "list"
+    "threshold", "lowest", "informative", "disagreement", "people", "unsure", "sample", "list"
 ]
 """The orders of the triage queue; see `engine.store.queue`."""
 
@@ -93,10 +98,30 @@ class TriagePlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Opinion:
+    """The verdict of one person on a conversation.
+
+    Attributes:
+        annotator: Name of the person; empty without a name.
+    """
+
+    annotator: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class JudgedId:
-    """An imported id with the current verdict, note and tags of its conversation, and its blind repeats."""
+    """An imported id with the current verdict, note and tags of its conversation.
+
+    Attributes:
+        repeats: Verdicts that the same person gave blind, oldest first.
+        others: Verdicts of other people, by name.
+        disagreement: Whether people disagree on it and nobody decided.
+    """
 
     external_id: str
     source: str
     verdict: VerdictRow
     repeats: tuple[Verdict, ...] = ()
+    others: tuple[Opinion, ...] = ()
+    disagreement: bool = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.records.interval import Interval
-from engine.records.scores import Mode
+from engine.records.scores import SetMode
 
 Curve = tuple[tuple[float, float], ...]
 """Points by their first coordinate."""
@@ -59,7 +59,7 @@ class Contrast:
     corrected: float | None = None
 
 
-Metric = Literal["goals", "completeness", "trees"]
+Metric = Literal["goals", "completeness", "verdicts", "trees"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class TruncationRow:
     found: Classification
     matched: Interval | None = None
     matched_pairs: int = 0
-    mode: Mode | None = None
+    mode: SetMode | None = None
     model: str | None = None
     adapter: str | None = None
     config_hash: str | None = None
@@ -151,6 +151,26 @@ class TruthTable:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundaryRow:
+    """The scores of one set at every boundary of the conversations that have two or more.
+
+    Attributes:
+        boundaries: Number of boundaries.
+        share: Share of them that are the last of their conversation.
+        mean: Mean of the scores; of probabilities of an end it would be `share`.
+        ece: Expected calibration error of the scores as the probability that the conversation ends there.
+        corrected: The same after the correction from even odds to `share`.
+    """
+
+    name: str
+    boundaries: int
+    share: float
+    mean: float
+    ece: Interval
+    corrected: Interval
+
+
+@dataclass(frozen=True, slots=True)
 class CompletenessTable:
     """The truncation test over one project, and the comparison of the same scores with the truth if there is any.
 
@@ -167,6 +187,7 @@ class CompletenessTable:
         same_kind: Whether cuts were drawn only among steps of the kind (assistant or tool) that the conversation ends
             with, so that the kind does not reveal the cut.
         contrasts: Comparison of every two rows of the truncation test by AUROC and F1.
+        every_boundary: Calibration of the scores at every boundary; empty where it was not asked for.
     """
 
     run: str | None
@@ -181,6 +202,7 @@ class CompletenessTable:
     left_out: tuple[tuple[str, int], ...] = ()
     same_kind: bool = False
     contrasts: tuple[Contrast, ...] = ()
+    every_boundary: tuple[BoundaryRow, ...] = ()
 
     @property
     def coverage(self) -> float:

@@ -22,7 +22,7 @@ from engine.records.scores import ScoredId, State
 from engine.records.triage import JudgedId
 from engine.services.forms.chat_forms import message_line
 from engine.services.line_files import write_file
-from engine.store import example_probes, scores, trees, verdicts
+from engine.store import example_probes, scores, second_verdicts, trees
 from engine.store.project import Project
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def export_lines(
     if kind == "scores":
         yield from map(score_line, scores.export_scores(conn, wanted))
     elif kind == "verdicts":
-        yield from map(verdict_line, verdicts.export_verdicts(conn, wanted))
+        yield from map(verdict_line, second_verdicts.export_verdicts(conn, wanted))
     elif kind == "proposals":
         for subject in example_probes.subjects(conn):
             for found in example_probes.proposals(conn, subject, wanted):
@@ -188,9 +188,12 @@ def verdict_line(row: JudgedId) -> dict[str, Any]:
         "id": row.external_id,
         "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
         "note": row.verdict.note,
-        "given_at": row.verdict.given_at,
+        "given_at": row.verdict.given_at or None,
+        "annotator": row.verdict.annotator,
         "tags": list(row.verdict.tags),
         "repeats": [str(verdict) for verdict in row.repeats],
+        "others": [{"annotator": one.annotator, "verdict": str(one.verdict)} for one in row.others],
+        "disagreement": row.disagreement,
         **({} if earlier is None else {"earlier": asdict(earlier)}),
     }
 

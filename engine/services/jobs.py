@@ -31,7 +31,7 @@ class JobService:
         """The mode of the scores in force; before any, the one that suits the project best."""
         with self._project.reading() as conn:
             config = scores.config_in_force(conn)
-        if config is not None:
+        if config is not None and config.mode != "outside":
             return config.mode
         from engine.services.run_requests import ScoringRequest
 

@@ -104,7 +104,13 @@ def write_parquet(
         raise WorkbenchError(
             "Parquet needs pyarrow.", "Install conversation-workbench[formats], or write CSV."
         ) from None
-    share = pyarrow.struct([("goal", pyarrow.string()), ("share", pyarrow.float64())])
+    share = pyarrow.struct(
+        [
+            ("goal", pyarrow.string()),
+            ("share", pyarrow.float64()),
+            ("confirmed", pyarrow.bool_()),
+        ]
+    )
     types = {
         "text": pyarrow.string(),
         "integer": pyarrow.int64(),

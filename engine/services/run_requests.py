@@ -53,6 +53,8 @@ class ScoringRequest:
         seconds: In mode `probe`, read a random part of the logs for about so long, for provisional scores; None reads
             all.
         ends: In mode `probe`, read each log at its last boundary and one earlier one only.
+        paper: As in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes `base`
+            and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
     """
 
     mode: Mode | None = None
@@ -67,6 +69,7 @@ class ScoringRequest:
     remaining: bool = True
     seconds: float | None = None
     ends: bool = False
+    paper: bool = False
 
     @property
     def model_request(self) -> ModelRequest:
@@ -83,6 +86,7 @@ class TreeRequest:
     Attributes:
         tree: How each tree grows; by default an answer ends where the next step of the log begins.
         at: Where in each conversation.
+        tuned: Where no adapter is named, take the one that scores completeness, as in mode `tuned`.
         model: Name or path; None is the one that the project uses for trees.
         adapter: Name, file or run of an adapter, or None.
         filter: Which conversations.
@@ -101,11 +105,12 @@ class TreeRequest:
     nodes: int | None = None
     context: int | None = None
     only: tuple[int, ...] | None = None
+    tuned: bool = False
 
     @property
     def model_request(self) -> ModelRequest:
         """The model that the run loads."""
-        return ModelRequest("trees", self.model, self.adapter, context=self.context)
+        return ModelRequest("trees", self.model, self.adapter, self.tuned, self.context)
 
 
 ASK = 24

@@ -20,6 +20,7 @@ from engine.records.conversations import (
     MessageRow,
     QuarantineRow,
 )
+from engine.records.goals import GoalOfConversation
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
@@ -257,6 +258,11 @@ class ConversationStore:
         with self._project.reading() as conn:
             return ids(conn, query)
 
+    def named(self, external_id: str) -> list[int]:
+        """Ids of the conversations that were imported with this id, of any source."""
+        with self._project.reading() as conn:
+            return by_name(conn, external_id)
+
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
         """Rows for these ids in the order asked."""
         with self._project.reading() as conn:
@@ -282,8 +288,8 @@ class ConversationStore:
         with self._project.reading() as conn:
             return imports.leaks(conn, conversation_id)
 
-    def goals(self, conversation_id: int) -> list[tuple[str, float | None, bool]]:
-        """(label, share, whether it is the first goal) of each goal in the clustering that is shown."""
+    def goals(self, conversation_id: int) -> list[GoalOfConversation]:
+        """Its goals in the clustering that is shown, without second ones that a person removed."""
         with self._project.reading() as conn:
             return goal_groups.of_conversation(conn, conversation_id)
 

@@ -1,9 +1,11 @@
-"""The triage queue: conversations that wait for a verdict, in one of seven orders.
+"""The triage queue: conversations that wait for a verdict, in one of eight orders.
 
 - `threshold`: nearest the threshold first, then incomplete ones by falling score, then unscored ones. Complete ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
+- `people`: conversations that have verdicts on which people disagree (`engine.store.second_verdicts`), in id order;
+  the only order of what has verdicts already.
 - `unsure`: by response trees. First conversations in the top tenth of both the number of leaves and minus the best
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
   "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
@@ -29,8 +31,8 @@ from dataclasses import replace
 from engine.filters import Filter, ListQuery, Term
 from engine.records.example_probes import SUCCESS
 from engine.records.scores import DecisionRule, State
-from engine.records.triage import QueueOrder, TriageItem, TriagePage
-from engine.store import conversations, example_probes, settings, trees
+from engine.records.triage import NO_NAME, QueueOrder, TriageItem, TriagePage
+from engine.store import conversations, example_probes, second_verdicts, settings, trees
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import chunks, placeholders, snapshot
@@ -40,6 +42,7 @@ PAGE = 5_000
 SAMPLE_GROUPS = 20
 SAMPLE_SEED = 7
 
+_WITHOUT_VERDICT = Term("verdict", ":", ("none",))
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
     " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
@@ -67,7 +70,8 @@ def queue(
         wanted = query or ListQuery()
         if order != "list":
             wanted = ListQuery(wanted.filter)
-        terms = (*wanted.filter.terms, Term("verdict", ":", ("none",)))
+        waits = Term("disagreement", ":", ("people",)) if order == "people" else _WITHOUT_VERDICT
+        terms = (*wanted.filter.terms, waits)
         if order == "threshold" and not wanted.filter.of("state"):
             terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
         waiting = conversations.ids(conn, replace(wanted, filter=Filter(terms)))
@@ -77,6 +81,9 @@ def queue(
         if order == "list":
             shown = waiting[:page]
             return TriagePage(_as_listed(conn, shown, rule, config), len(waiting))
+        if order == "people":
+            items = [TriageItem(key, _opinions(conn, key)) for key in waiting[:page]]
+            return TriagePage(tuple(items), len(waiting))
         among = IdSet.every(conn).of(waiting)
         if order == "disagreement":
             found, total = _disagreeing(conn, rule, config, among, page)
@@ -119,6 +126,14 @@ def _nearest(
 
 def _lowest(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int, float]]:
     return conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
+
+
+def _opinions(conn: sqlite3.Connection, conversation_id: int) -> str:
+    said = (
+        f"{one.annotator or NO_NAME} says {one.verdict}"
+        for one in second_verdicts.opinions_on(conn, conversation_id)
+    )
+    return f"people disagree: {', '.join(said)}"
 
 
 def _why(p: float, rule: DecisionRule) -> str:
@@ -196,7 +211,8 @@ def _disagreeing(
         seen.add(key)
         if len(items) < page:
             both = names[config or ""], names[name]
-            names_shown = [mode if both[0][0] != both[1][0] else model for mode, model in both]
+            by_model = both[0][0] == both[1][0]
+            names_shown = [model if by_model or mode == "outside" else mode for mode, model in both]
             items.append(
                 TriageItem(
                     key,

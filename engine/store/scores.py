@@ -14,11 +14,11 @@ from engine.records.scores import (
     CurvePoint,
     DecisionRule,
     EndingTest,
-    Mode,
     RemainingRow,
     ScoredId,
     ScoreRow,
     ScoreSet,
+    SetMode,
 )
 from engine.store import settings
 from engine.store.sql import chunks, id_pages, placeholders, snapshot, to_json
@@ -37,7 +37,7 @@ class ScoreConfig:
     """
 
     config_hash: str
-    mode: Mode
+    mode: SetMode
     model: str
     adapter: str | None = None
     noise: float | None = None
@@ -195,9 +195,15 @@ def drop_provisional(conn: sqlite3.Connection) -> None:
         return
     written = conn.execute("SELECT 1 FROM remaining WHERE score_config_hash = ? LIMIT 1", (key,))
     if written.fetchone() is None:
-        for table in ("boundary_score", "score", "score_config"):
-            conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (key,))
+        drop(conn, key)
     settings.put(conn, settings.PROVISIONAL, None)
+
+
+def drop(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes a set of scores and the remaining tasks written for it; the run stays."""
+    conn.execute("DELETE FROM remaining WHERE score_config_hash = ?", (config_hash,))
+    for table in ("boundary_score", "score", "score_config"):
+        conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (config_hash,))
 
 
 def _kind(config: ScoreConfig) -> tuple[str, str, str | None]:
@@ -411,6 +417,23 @@ def values(
             (config_hash, *keys),
         ):
             found.setdefault(key, {})[message] = normalised(p_end, p_continue)
+    return found
+
+
+def last_values(
+    conn: sqlite3.Connection, config_hash: str, wanted: Sequence[int]
+) -> dict[int, float]:
+    """Normalised scores under a configuration, by conversation; those without one are left out."""
+    found: dict[int, float] = {}
+    for keys in chunks(wanted):
+        found.update(
+            conn.execute(
+                "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
+                " AND p_end_normalised IS NOT NULL"
+                f" AND conversation_id IN ({placeholders(keys)})",
+                (config_hash, *keys),
+            ).fetchall()
+        )
     return found
 
 

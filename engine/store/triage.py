@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from engine.filters import ListQuery
 from engine.records.triage import QueueOrder, TriagePage, TriagePlace, Verdict, VerdictRow
-from engine.store import hidden_states, queue, settings, verdicts
+from engine.store import hidden_states, queue, second_verdicts, settings, verdicts
 from engine.store.project import Project
 
 PLACE = "triage.place"
@@ -19,7 +19,10 @@ RECENT = 10
 
 
 class TriageStore:
-    """The triage queue and the verdicts of one project.
+    """The triage queue and the verdicts of one project, and the name of the person who judges.
+
+    Attributes:
+        annotator: Stored with every act; empty without a name.
 
     `current`, `tally` and `place` are fast enough for the user-interface thread. Methods that write raise
     ProjectReadOnly if the project cannot be written.
@@ -27,6 +30,7 @@ class TriageStore:
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called after every act of a person that was stored."""
+        self.annotator = ""
         self._project = project
         self._changed = changed
 
@@ -43,30 +47,38 @@ class TriageStore:
 
     def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
         """Records a verdict."""
-        row = self._project.write(lambda conn: verdicts.give(conn, conversation_id, verdict, note))
+        row = self._project.write(
+            lambda conn: verdicts.give(conn, conversation_id, verdict, note, self.annotator)
+        )
         self._changed()
         return row
 
     def repeat(self, conversation_id: int, verdict: Verdict) -> VerdictRow:
         """Records a second verdict, given blind; the current verdict does not change."""
-        row = self._project.write(lambda conn: verdicts.repeat(conn, conversation_id, verdict))
+        row = self._project.write(
+            lambda conn: verdicts.repeat(conn, conversation_id, verdict, self.annotator)
+        )
         self._changed()
         return row
 
     def note(self, conversation_id: int, note: str) -> VerdictRow:
         """Records a note and leaves the verdict as it is."""
-        row = self._project.write(lambda conn: verdicts.note(conn, conversation_id, note))
+        row = self._project.write(
+            lambda conn: verdicts.note(conn, conversation_id, note, self.annotator)
+        )
         self._changed()
         return row
 
     def tag(self, conversation_ids: Sequence[int], tag: str) -> None:
         """Tags conversations in one act."""
-        self._project.write(lambda conn: verdicts.tag(conn, conversation_ids, tag))
+        self._project.write(lambda conn: verdicts.tag(conn, conversation_ids, tag, self.annotator))
         self._changed()
 
     def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
         """Takes a tag from conversations in one act."""
-        self._project.write(lambda conn: verdicts.untag(conn, conversation_ids, tag))
+        self._project.write(
+            lambda conn: verdicts.untag(conn, conversation_ids, tag, self.annotator)
+        )
         self._changed()
 
     def undo(self) -> VerdictRow | None:
@@ -92,9 +104,19 @@ class TriageStore:
             return verdicts.tally(conn)
 
     def to_repeat(self, count: int) -> list[int]:
-        """Ids of at most `count` conversations to judge again, at random among those judged once and not recently."""
+        """Ids of at most `count` conversations to judge again, at random among those that this person judged once and
+        not recently."""
         with self._project.reading() as conn:
-            return verdicts.to_repeat(conn, count, RECENT, random.Random(count))
+            return second_verdicts.to_repeat(
+                conn, count, RECENT, random.Random(count), self.annotator
+            )
+
+    def to_judge_second(self, count: int) -> list[int]:
+        """Ids of at most `count` conversations at random that others judged and this person did not."""
+        with self._project.reading() as conn:
+            return second_verdicts.to_judge_second(
+                conn, count, random.Random(count), self.annotator
+            )
 
     def place(self) -> TriagePlace:
         """The stored place of the person in the queue; where there is none, the beginning of the order that suits the

@@ -6,44 +6,64 @@ but it is not in force; notes and tags are.
 A row of a kind in `STATEMENT_KINDS` is in force unless the newest row that targets it is an `undo`. Tags of many
 conversations, and verdicts that were imported, are one act: its rows are adjacent, have one time that no other act has,
 and are undone and redone together.
+
+Each row has the name of the person who gave it, empty without one. The newest verdict of the kind `give` is the one in
+force, whoever gave it; those of the kind `repeat` are given without seeing it: by the same person to see how sure they
+are, or by another person (`engine.store.second_verdicts`).
 """
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from engine.errors import UsageError
-from engine.records.triage import EarlierActs, JudgedId, Verdict, VerdictKind, VerdictRow
-from engine.store import scores, settings
+from engine.records.triage import EarlierActs, Verdict, VerdictKind, VerdictRow
+from engine.store import settings
 from engine.store.earlier_states import GIVEN_TO_THIS_TEXT
-from engine.store.sql import chunks, placeholders, snapshot, utc_now
+from engine.store.sql import chunks, placeholders, utc_now
 
-Act = tuple[int, Verdict | None, str]
-"""Conversation, verdict and note of `give_all`."""
 
-_IS_CURRENT = (
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A verdict, a note or a tag that is stored with others as one act.
+
+    Attributes:
+        text: The note, or the tag.
+        annotator: Name of the person; empty without a name.
+    """
+
+    conversation_id: int
+    kind: VerdictKind
+    verdict: Verdict | None = None
+    text: str = ""
+    annotator: str = ""
+
+
+IS_IN_FORCE = (
     "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
     " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
 )
+"""Condition of SQL on the row `v`: it was not undone."""
 
-_COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at, v.kind"
+_COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at, v.kind, v.annotator"
 STATEMENT_KINDS = "('give', 'repeat', 'note', 'tag', 'untag')"
 """Kinds of rows that state something about a conversation and can be undone."""
 
 CURRENT_VERDICTS = (
-    "SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id) FROM verdict AS v"
-    f" WHERE v.kind = 'give' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id"
+    "SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, v.annotator AS annotator,"
+    " max(v.id) AS id FROM verdict AS v"
+    f" WHERE v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id"
 )
-"""(conversation_id, verdict) of every conversation that has one, as a query to select from."""
+"""(conversation_id, verdict, annotator) of every conversation that has one, as a query to select from."""
 
 CURRENT_NOTES = (
     "SELECT conversation_id, note FROM (SELECT v.conversation_id AS conversation_id,"
     f" v.note AS note, max(v.id) FROM verdict AS v WHERE v.kind IN ('give', 'note')"
-    f" AND (v.kind = 'note' OR v.note <> '') AND {_IS_CURRENT} GROUP BY v.conversation_id)"
+    f" AND (v.kind = 'note' OR v.note <> '') AND {IS_IN_FORCE} GROUP BY v.conversation_id)"
     " WHERE note <> ''"
 )
 """(conversation_id, note) of every conversation that has one."""
@@ -51,7 +71,7 @@ CURRENT_NOTES = (
 CURRENT_TAGS = (
     "SELECT conversation_id, tag FROM (SELECT v.conversation_id AS conversation_id,"
     f" v.note AS tag, v.kind AS kind, max(v.id) FROM verdict AS v WHERE v.kind IN ('tag', 'untag')"
-    f" AND {_IS_CURRENT} GROUP BY v.conversation_id, v.note) WHERE kind = 'tag'"
+    f" AND {IS_IN_FORCE} GROUP BY v.conversation_id, v.note) WHERE kind = 'tag'"
 )
 """(conversation_id, tag) of every tag in force."""
 
@@ -60,56 +80,72 @@ def verdict_sql(conversation: str) -> str:
     """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
     return (
         f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
-        f" AND v.kind = 'give' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
+        f" AND v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
     )
 
 
 def give(
-    conn: sqlite3.Connection, conversation_id: int, verdict: Verdict, note: str = ""
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    verdict: Verdict,
+    note: str = "",
+    annotator: str = "",
 ) -> VerdictRow:
     """Appends a verdict."""
-    return _append(conn, conversation_id, "give", verdict, note)
+    return _append(conn, Act(conversation_id, "give", verdict, note, annotator))
 
 
 def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
-    """Appends verdicts on many conversations, and notes where the verdict is None, as one act."""
+    """Appends what is said of many conversations as one act."""
     now = _later_than_newest(conn)
     conn.executemany(
-        "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at)"
-        " VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at, annotator)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (key, "note" if verdict is None else "give", verdict, text, now)
-            for key, verdict, text in acts
+            (one.conversation_id, one.kind, one.verdict, one.text, now, one.annotator)
+            for one in acts
         ),
     )
 
 
-def note(conn: sqlite3.Connection, conversation_id: int, text: str) -> VerdictRow:
+def note(
+    conn: sqlite3.Connection, conversation_id: int, text: str, annotator: str = ""
+) -> VerdictRow:
     """Appends a note, which leaves the verdict as it is; an empty one clears the note."""
-    return _append(conn, conversation_id, "note", None, text)
+    return _append(conn, Act(conversation_id, "note", None, text, annotator))
 
 
-def repeat(conn: sqlite3.Connection, conversation_id: int, verdict: Verdict) -> VerdictRow:
+def repeat(
+    conn: sqlite3.Connection, conversation_id: int, verdict: Verdict, annotator: str = ""
+) -> VerdictRow:
     """Appends a second verdict, given without seeing the first; the current verdict does not change."""
-    return _append(conn, conversation_id, "repeat", verdict, "")
+    return _append(conn, Act(conversation_id, "repeat", verdict, annotator=annotator))
 
 
-def tag(conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str) -> int:
+def tag(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
+) -> int:
     """Tags conversations in one act and returns how many of them did not have the tag.
 
     Raises:
         UsageError: The tag is empty.
     """
-    return _tagging(conn, conversation_ids, name, "tag")
+    return _tagging(conn, conversation_ids, name, "tag", annotator)
 
 
-def untag(conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str) -> int:
+def untag(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
+) -> int:
     """Takes a tag from conversations in one act and returns how many of them had it."""
-    return _tagging(conn, conversation_ids, name, "untag")
+    return _tagging(conn, conversation_ids, name, "untag", annotator)
 
 
 def _tagging(
-    conn: sqlite3.Connection, ids: Sequence[int], name: str, kind: Literal["tag", "untag"]
+    conn: sqlite3.Connection,
+    ids: Sequence[int],
+    name: str,
+    kind: Literal["tag", "untag"],
+    annotator: str,
 ) -> int:
     name = " ".join(name.encode("utf-8", "replace").decode().split())
     if not name:
@@ -125,11 +161,7 @@ def _tagging(
             )
         )
     wanted = [key for key in dict.fromkeys(ids) if (key in have) == (kind == "untag")]
-    now = _later_than_newest(conn)
-    conn.executemany(
-        "INSERT INTO verdict (conversation_id, kind, note, given_at) VALUES (?, ?, ?, ?)",
-        ((key, kind, name, now) for key in wanted),
-    )
+    give_all(conn, [Act(key, kind, None, name, annotator) for key in wanted])
     return len(wanted)
 
 
@@ -145,7 +177,7 @@ def _later_than_newest(conn: sqlite3.Connection) -> str:
 def undo(conn: sqlite3.Connection) -> VerdictRow | None:
     """Undoes the newest act in force and returns it; None when nothing is left."""
     row = conn.execute(
-        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN {STATEMENT_KINDS} AND {_IS_CURRENT}"
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN {STATEMENT_KINDS} AND {IS_IN_FORCE}"
         " ORDER BY v.id DESC LIMIT 1"
     ).fetchone()
     return None if row is None else _undo_or_redo(conn, row, "undo")
@@ -156,7 +188,7 @@ def redo(conn: sqlite3.Connection) -> VerdictRow | None:
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS u JOIN verdict AS v ON v.id = u.target"
         " WHERE u.kind = 'undo' AND u.id > (SELECT max(id) FROM verdict"
-        f" WHERE kind IN {STATEMENT_KINDS}) AND NOT {_IS_CURRENT} ORDER BY u.id DESC LIMIT 1"
+        f" WHERE kind IN {STATEMENT_KINDS}) AND NOT {IS_IN_FORCE} ORDER BY u.id DESC LIMIT 1"
     ).fetchone()
     return None if row is None else _undo_or_redo(conn, row, "redo")
 
@@ -164,7 +196,10 @@ def redo(conn: sqlite3.Connection) -> VerdictRow | None:
 def _undo_or_redo(
     conn: sqlite3.Connection, row: tuple[Any, ...], kind: Literal["undo", "redo"]
 ) -> VerdictRow:
-    """Appends an undo or redo for every row of the act that `row` is of."""
+    """Appends an undo or redo for every row of the act that `row` is of.
+
+    Returns the newest verdict of the act, else its newest row, with the number of conversations.
+    """
     newest, given_at = row[0], row[4]
     edge = "SELECT {0}(id) FROM verdict WHERE id {1} ? AND given_at <> ?"
     (before,) = conn.execute(edge.format("max", "<"), (newest, given_at)).fetchone()
@@ -172,11 +207,18 @@ def _undo_or_redo(
     first = 1 if before is None else before + 1
     (end,) = conn.execute("SELECT max(id) FROM verdict").fetchone()
     last = end if after is None else after - 1
-    count = conn.execute(
+    conn.execute(
         "INSERT INTO verdict (conversation_id, kind, given_at, target)"
         " SELECT conversation_id, ?, ?, id FROM verdict WHERE id BETWEEN ? AND ? ORDER BY id",
         (kind, _later_than_newest(conn), first, last),
-    ).rowcount
+    )
+    act = "FROM verdict AS v WHERE v.id BETWEEN ? AND ?"
+    (count,) = conn.execute(
+        f"SELECT count(DISTINCT v.conversation_id) {act}", (first, last)
+    ).fetchone()
+    row = conn.execute(
+        f"SELECT {_COLUMNS} {act} ORDER BY v.kind = 'give' DESC, v.id DESC LIMIT 1", (first, last)
+    ).fetchone()
     return _row(row, count)
 
 
@@ -184,7 +226,7 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None
     """The newest verdict, the newest note and the tags in force, with the id and time of the newest row of them."""
     rows = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.conversation_id = ?"
-        f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {_IS_CURRENT} ORDER BY v.id DESC",
+        f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {IS_IN_FORCE} ORDER BY v.id DESC",
         (conversation_id,),
     ).fetchall()
     if not rows:
@@ -209,6 +251,7 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None
         rows[0][4],
         tuple(tags),
         earlier=earlier,
+        annotator="" if given is None else given[6],
     )
 
 
@@ -237,16 +280,12 @@ def _earlier(
     )
 
 
-def repeats(conn: sqlite3.Connection, conversation_id: int) -> tuple[Verdict, ...]:
-    """The blind second verdicts on a conversation that are in force, oldest first."""
-    return tuple(
-        Verdict(row[0])
-        for row in conn.execute(
-            "SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = ?"
-            f" AND v.kind = 'repeat' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
-            (conversation_id,),
-        )
+def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
+    """(conversation, verdict in force) of everything that has one, in id order."""
+    rows = conn.execute(
+        f"SELECT conversation_id, verdict FROM ({CURRENT_VERDICTS}) ORDER BY conversation_id"
     )
+    return [(row[0], Verdict(row[1])) for row in rows]
 
 
 def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
@@ -278,20 +317,6 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
     return ids, values
 
 
-def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:
-    """(conversation, current verdict, newest blind repeat) of everything that has both, in id order."""
-    return [
-        (row[0], Verdict(row[1]), Verdict(row[2]))
-        for row in conn.execute(
-            f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({CURRENT_VERDICTS}) AS j JOIN"
-            " (SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id)"
-            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {_IS_CURRENT} AND {GIVEN_TO_THIS_TEXT}"
-            " GROUP BY v.conversation_id) AS r ON r.conversation_id = j.conversation_id"
-            " ORDER BY j.conversation_id"
-        )
-    ]
-
-
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
     """Number of conversations with each verdict; every verdict is a key."""
     found = dict(
@@ -302,65 +327,18 @@ def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
     return {verdict: found.get(verdict.value, 0) for verdict in Verdict}
 
 
-def to_repeat(
-    conn: sqlite3.Connection, count: int, recent: int, choice: random.Random
-) -> list[int]:
-    """At most `count` conversations with a verdict and without a repeat, the `recent` newest verdicts left out."""
-    rows = conn.execute(
-        f"SELECT v.conversation_id FROM verdict AS v WHERE v.kind = 'give' AND {_IS_CURRENT}"
-        f" AND {GIVEN_TO_THIS_TEXT}"
-        " GROUP BY v.conversation_id ORDER BY max(v.id) DESC LIMIT -1 OFFSET ?",
-        (recent,),
-    ).fetchall()
-    repeated = {key for key, _, _ in repeated_pairs(conn)}
-    earlier = [row[0] for row in rows if row[0] not in repeated]
-    return choice.sample(earlier, min(count, len(earlier)))
-
-
-def export_verdicts(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
-) -> Iterator[JudgedId]:
-    """One line for each imported id whose conversation has a verdict, a note or a tag.
-
-    Args:
-        wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
-    """
-    with snapshot(conn):
-        ids = [
-            row[0]
-            for row in conn.execute(
-                "SELECT DISTINCT conversation_id FROM verdict ORDER BY conversation_id"
-            )
-        ]
-        if wanted is not None:
-            judged = set(ids)
-            ids = [key for key in wanted if key in judged]
-        for conversation_id in ids:
-            verdict = current(conn, conversation_id)
-            if verdict is None:
-                continue
-            for _, external_id, source in scores.imported_ids(conn, [conversation_id]):
-                yield JudgedId(external_id, source, verdict, repeats(conn, conversation_id))
-
-
-def _append(
-    conn: sqlite3.Connection,
-    conversation_id: int,
-    kind: VerdictKind,
-    verdict: Verdict | None,
-    text: str,
-) -> VerdictRow:
-    now = _later_than_newest(conn)
-    cursor = conn.execute(
-        "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (conversation_id, kind, verdict, text, now),
-    )
-    return VerdictRow(int(cursor.lastrowid or 0), conversation_id, verdict, text, now, kind=kind)
+def _append(conn: sqlite3.Connection, act: Act) -> VerdictRow:
+    give_all(conn, [act])
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.id = last_insert_rowid()"
+    ).fetchone()
+    return _row(row, 1)
 
 
 def _row(row: tuple[Any, ...], count: int) -> VerdictRow:
     verdict = None if row[2] is None else Verdict(row[2])
     if row[5] in ("tag", "untag"):
         return VerdictRow(row[0], row[1], None, "", row[4], (row[3],), row[5], count)
-    return VerdictRow(row[0], row[1], verdict, row[3], row[4], kind=row[5], count=count)
+    return VerdictRow(
+        row[0], row[1], verdict, row[3], row[4], kind=row[5], count=count, annotator=row[6]
+    )

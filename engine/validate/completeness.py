@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,7 +13,7 @@ from engine.records.interval import Interval
 from engine.records.validation import Classification, Contrast, TruthRow, TruthTable
 from engine.validate import truths
 from engine.validate.endings import matched
-from engine.validate.statistics.classification import NAMES, classify, draw
+from engine.validate.statistics.classification import NAMES, THRESHOLD, classify, draw
 from engine.validate.statistics.curves import rejection, roc
 from engine.validate.statistics.ranking import placements
 from engine.validate.statistics.significance import corrected, differ
@@ -150,27 +150,45 @@ def _against(
 ) -> tuple[tuple[TruthRow, ...], tuple[Contrast, ...]]:
     """Returns a row for each scoring, whose values should be high where the claim holds, and a contrast by AUROC for
     every two scorings."""
-    drawn = {name: draw(values, holds) for name, values in low.items()}
-    placed = {name: placements(values, holds) for name, values in low.items()}
-    rows = []
-    for name, values in low.items():
-        found = drawn[name].classification()
-        curves = roc(values, holds), rejection(values, holds)
-        rows.append(TruthRow(name, found.auroc, found.ap, *curves))
+    found, contrasts = against_labels(low, holds, {})
+    rows = [
+        TruthRow(
+            name, found[name].auroc, found[name].ap, roc(values, holds), rejection(values, holds)
+        )
+        for name, values in low.items()
+    ]
+    return tuple(rows), contrasts
+
+
+def against_labels(
+    ways: Mapping[str, Sequence[float]], labels: Sequence[bool], thresholds: Mapping[str, float]
+) -> tuple[dict[str, Classification], tuple[Contrast, ...]]:
+    """Returns how well the values of each name find the labels, and a contrast by AUROC for every two names.
+
+    Args:
+        ways: Values in [0, 1] of the same items, by name.
+        labels: What is true of each item.
+        thresholds: Values from here up count as true, by name; `THRESHOLD` where a name is missing.
+    """
+    drawn = {
+        name: draw(values, labels, threshold=thresholds.get(name, THRESHOLD))
+        for name, values in ways.items()
+    }
+    placed = {name: placements(values, labels) for name, values in ways.items()}
     contrasts = [
         Contrast(
             "AUROC",
             one,
             other,
-            len(holds),
+            len(labels),
             placed[one].area,
             placed[other].area,
             drawn[one].difference(drawn[other], "auroc")[0],
             differ(placed[one], placed[other]),
         )
-        for one, other in combinations(low, 2)
+        for one, other in combinations(ways, 2)
     ]
-    return tuple(rows), corrected(contrasts)
+    return {name: one.classification() for name, one in drawn.items()}, corrected(contrasts)
 
 
 def _value(way: Values, key: int, message: int) -> float:

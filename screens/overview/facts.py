@@ -150,6 +150,7 @@ def figures_of(
 _DIFFERS = {
     "verdict": "your verdict and the score differ",
     "scores": "two sets of scores differ",
+    "people": "people disagree",
 }
 
 

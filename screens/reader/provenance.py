@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine import number_format
 from engine.conversation import with_calls
 from engine.records.runs import RunRow
-from engine.records.scores import Mode
+from engine.records.scores import SetMode
 from engine.services.jobs import JobService
 from engine.services.workspace import ConversationStore
 from engine.text import display_safe, one_line
@@ -200,7 +200,7 @@ def _value(value: Any) -> str:
     return display_safe(text[:PROMPT_CHARS].strip())
 
 
-def format_noise(noise: float | None, mode: Mode) -> str:
+def format_noise(noise: float | None, mode: SetMode) -> str:
     """The noise of a score, where it comes from, and what follows for the figures."""
     if noise is None:
         return "not measured on this model"

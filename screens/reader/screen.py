@@ -21,6 +21,7 @@ from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.dialogs.basic import TextDialog
+from screens.shell.dialogs.second_goals import judge_second_goals
 from screens.shell.routes import ReadingOrder
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.conversation_facts import Facts, load_facts
@@ -87,6 +88,13 @@ class ReaderScreen(WorkbenchScreen[int]):
             "Alike",
             show=False,
             tooltip="Conversations whose goal is like this one's",
+        ),
+        Binding(
+            "a",
+            "second_goals",
+            "Also",
+            show=False,
+            tooltip="Confirm or remove second goals of this conversation",
         ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
@@ -335,6 +343,10 @@ class ReaderScreen(WorkbenchScreen[int]):
         if self._facts is not None:
             name = self._facts.row.external_id
             self.app.push_screen(self.routes.similar(self.conversation_id, name), chosen)
+
+    def action_second_goals(self) -> None:
+        """Shows the second goals of the conversation, to be confirmed or removed."""
+        judge_second_goals(self, self.conversation_id)
 
     def action_why(self) -> None:
         """Shows where the number comes from."""

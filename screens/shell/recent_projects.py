@@ -29,18 +29,22 @@ class Shell:
 
     Attributes:
         theme: A name of `screens.shell.themes.THEMES`.
+        annotator: Name of the person who judges; empty without one.
         keymap: Keys by the ids of bindings, as `App.set_keymap` takes them.
         problems: What was wrong with the files these came from; shown once.
         log: Path of the log file, empty where there is none.
         recent: Projects, the most recently opened first; reads files, so not quick.
         remember_theme: Keeps the name of a theme.
+        remember_annotator: Keeps the name of the person who judges.
         forget_project: Takes a path off the recent projects.
     """
 
     theme: str = "dark"
+    annotator: str = ""
     keymap: Mapping[str, str] = field(default_factory=dict)
     problems: Sequence[str] = ()
     log: str = ""
     recent: Callable[[], list[RecentProject]] = _no_projects
     remember_theme: Callable[[str], None] = _nothing
+    remember_annotator: Callable[[str], None] = _nothing
     forget_project: Callable[[str], None] = _nothing

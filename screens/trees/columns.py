@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from engine import number_format
 from engine.records.trees import TreeRow
 from engine.services.trees.records import TreeItem
+from engine.services.trees.unusual import Deciles
 from engine.text import one_line
 from screens.trees.turn_line import MEASURES, turn_blocks
 from screens.widgets.curve import spread
@@ -17,10 +18,8 @@ from screens.widgets.row_table import Column, Piece
 
 NAME_WIDTH = 24
 TURNS_WIDTH = 12
+GOAL_WIDTH = 24
 STANDS_OUT = "▲"
-DECILE = 0.9
-FEWEST = 10
-"""Fewest trees in a list whose top tenth is marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +43,10 @@ ORDERS: dict[str, Order] = {
     "held": Order(
         "share of the recorded answer that is in the tree", lambda item: held_share(item.row)
     ),
+    "completed": Order("state of the conversation", lambda item: item.completed.value),
+    "goal": Order("goal", lambda item: item.goal or None),
 }
 """The orders of the list, by the key of their column."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deciles:
-    """Limits at or above which a tree is marked: the top tenth of leaves, and of the negative best log-probability."""
-
-    leaves: float = math.inf
-    surprise: float = math.inf
-
-    @classmethod
-    def of(cls, items: Sequence[TreeItem]) -> Deciles:
-        """The limits for the trees of a list; with few trees none is marked."""
-        grown = [item.row for item in items if item.row.reason is None]
-        if len(grown) < FEWEST:
-            return cls()
-        return cls(
-            _quantile([row.leaves for row in grown]),
-            _quantile([-row.max_log_prob for row in grown if row.max_log_prob is not None]),
-        )
-
-    def many(self, row: TreeRow) -> bool:
-        """Whether a tree is among those with the most leaves."""
-        return row.reason is None and row.leaves >= self.leaves
-
-    def unsure(self, row: TreeRow) -> bool:
-        """Whether a tree is among those with the lowest best log-probability."""
-        return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
 
 
 def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeItem]:
@@ -148,6 +122,12 @@ def columns(
             return _NONE
         return [(f"{row.answer_held:,}", ""), (f"/{row.answer_tokens:,}", "tone--muted")]
 
+    def completed(item: TreeItem) -> Sequence[Piece]:
+        return [(item.completed.value, "tone--muted")]
+
+    def goal(item: TreeItem) -> Sequence[Piece]:
+        return [(one_line(item.goal, GOAL_WIDTH), "tone--muted")] if item.goal else _NONE
+
     def along(item: TreeItem) -> Sequence[Piece]:
         rows = turns.get(item.row.conversation_id, ())
         cells = spread(len(rows), TURNS_WIDTH)
@@ -167,6 +147,8 @@ def columns(
         Column("fork", "first fork", 15, fork, keep=2),
         Column("said", "said", 9, lambda item: _recorded_cell(item.row), right=True, keep=5),
         Column("held", "in the tree", 11, held, right=True, keep=3),
+        Column("completed", "completed", 10, completed, keep=1),
+        Column("goal", "goal", GOAL_WIDTH, goal, keep=0),
     ]  # fmt: skip
     if turns:
         found.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
@@ -194,8 +176,3 @@ def _recorded_cell(row: TreeRow) -> Sequence[Piece]:
 
 def _grown(row: TreeRow, value: float) -> float | None:
     return None if row.reason is not None else value
-
-
-def _quantile(values: Sequence[float]) -> float:
-    """The value that the top tenth of the values reach."""
-    return sorted(values)[int(DECILE * len(values))] if values else math.inf

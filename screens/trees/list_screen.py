@@ -19,6 +19,7 @@ from engine.filters import ListQuery
 from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.records import ConfigRow, TreeItem
+from engine.services.trees.unusual import Deciles
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import ChoiceDialog, ask_order
@@ -27,7 +28,6 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.columns import (
     ORDERS,
     STANDS_OUT,
-    Deciles,
     by_conversation,
     columns,
     ordered,
@@ -59,6 +59,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         Binding("c", "configuration", "Set", tooltip="Trees of another alpha, place or model"),
         Binding("r", "run_trees", "Grow", tooltip="Grow trees; says first how many"),
         Binding("w", "worst", "Turns", tooltip="Every turn, or the worst of each conversation", show=False),
+        Binding("u", "unusual", "Unusual", tooltip="Only trees in the top tenth of both leaves and −log P", show=False),
         Binding("v", "view", "Scatter", tooltip="From the table to the scatter and back"),
         Binding("escape", "clear", "Clear", tooltip="Clear the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
@@ -72,6 +73,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._by_id: dict[int, TreeItem] = {}
         self._turns: dict[int, list[TreeRow]] = {}
         self._worst_only = True
+        self._unusual_only = False
         self._points: dict[int, int] = {}  # index of the point in the scatter, by tree id
         self._deciles = Deciles()
         self.table = RowTable[TreeItem](
@@ -123,6 +125,14 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._items = items
         self._by_id = {item.id: item for item in items}
         self._deciles = Deciles.of(items)
+        if self._unusual_only:
+            items = [item for item in items if self._deciles.both(item.row)]
+            summary = Content.assemble(
+                summary,
+                (f" · only the {len(items):,} unusual ones ", "$tone-borderline"),
+                ("u", "bold $tone-accent"),
+            )
+            self._items, self._by_id = items, {item.id: item for item in items}
         self._show_order()
         grown = [item for item in items if item.row.max_log_prob is not None]
         self._points = {item.id: at for at, item in enumerate(grown)}
@@ -262,6 +272,14 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self.refresh_data()
         else:
             self.notify("No conversation has trees at several turns.", markup=False)
+
+    def action_unusual(self) -> None:
+        """Switches between all trees and those that stand out by leaves and by log-probability."""
+        if self._unusual_only or any(self._deciles.both(item.row) for item in self._items):
+            self._unusual_only = not self._unusual_only
+            self.refresh_data()
+        else:
+            self.notify("No tree is in the top tenth of both.", markup=False)
 
     def action_view(self) -> None:
         """Moves between table and scatter; on a narrow terminal only one of them is shown."""

@@ -17,7 +17,7 @@ from engine.services.run_requests import TreeRequest
 from engine.services.trees.service import TreeService
 from engine.text import one_line
 from engine.trees.places import At
-from engine.trees.tree import ALPHA_HELP
+from engine.trees.tree import ALPHA_HELP, Growth
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.widgets.cycle import Cycle
 
@@ -30,6 +30,27 @@ PLACES: dict[At, tuple[str, str]] = {
     ),
 }
 """The places where trees are grown, in words, and the question that trees there answer."""
+
+GROWTHS: dict[Growth, tuple[str, str]] = {
+    "path": (
+        "every answer above alpha",
+        "All continuations whose whole path is at least as probable as alpha.",
+    ),
+    "token": (
+        "token by token, as in the paper",
+        "The best token is always followed; each other one with a probability above alpha is a branch.",
+    ),
+}
+"""How a tree branches, in words, and what that means."""
+
+ADAPTERS: dict[bool, tuple[str, str]] = {
+    False: ("as it is", "How sure is the model itself?"),
+    True: (
+        "with the completion adapter",
+        "The adapter that scores completeness; at the end of the log as in appendix C.2.2 of the paper.",
+    ),
+}
+"""Whether the model grows trees with the adapter that scores completeness, in words, and what that means."""
 
 DEFAULT = TreeRequest()
 
@@ -61,13 +82,16 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
         yield field_line("of", Static(Content.styled(which, "bold"), id="which"))
         yield field_line("alpha", Input(f"{DEFAULT.tree.alpha:g}", id="alpha"))
         yield field_line("where", Cycle([name for name, _ in PLACES.values()], id="where"))
+        yield field_line("branches", Cycle([name for name, _ in GROWTHS.values()], id="branches"))
+        yield field_line("model", Cycle([name for name, _ in ADAPTERS.values()], id="model"))
 
     def request(self) -> TreeRequest:
         """The request that the fields make; raises WorkbenchError for a wrong alpha."""
         alpha = alpha_from(self.text("alpha"))
-        tree = replace(DEFAULT.tree, alpha=0.0 if alpha is None else alpha)
-        at = [*PLACES][self.at("where")]
-        return replace(DEFAULT, tree=tree, at=at, filter=self._query.filter)
+        mode = [*GROWTHS][self.at("branches")]
+        tree = replace(DEFAULT.tree, alpha=0.0 if alpha is None else alpha, mode=mode)
+        at, tuned = [*PLACES][self.at("where")], [*ADAPTERS][self.at("model")]
+        return replace(DEFAULT, tree=tree, at=at, tuned=tuned, filter=self._query.filter)
 
     def cost(self, request: TreeRequest) -> Estimate:
         """The estimate of the run."""
@@ -81,6 +105,10 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
         """What a field means."""
         if field == "where":
             return [*PLACES.values()][self.at("where")][1]
+        if field == "branches":
+            return [*GROWTHS.values()][self.at("branches")][1]
+        if field == "model":
+            return [*ADAPTERS.values()][self.at("model")][1]
         return f"{ALPHA_HELP.capitalize()}." if field == "alpha" else ""
 
 

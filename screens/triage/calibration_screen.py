@@ -64,6 +64,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                         ("threshold", "Threshold"),
                         ("rate", "Completion rate"),
                         ("success", "Did it succeed? By your verdicts"),
+                        ("people", "Agreement of the people who judged"),
                     ):
                         section = Static(id=name, classes="section")
                         section.border_title = title
@@ -86,12 +87,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
         """Computes everything again."""
         probes, calibration = self.services.example_probes, self.services.calibration
 
-        def read() -> tuple[CalibrationReport, Content | None]:
+        def read() -> tuple[CalibrationReport, Content | None, list[str]]:
             newest = probes.newest_success()
-            if newest is None:
-                return calibration.report(), None
-            success = words.success_content(probes.success_in_force(), newest, probes.change())
-            return calibration.report(), success
+            success = None
+            if newest is not None:
+                success = words.success_content(probes.success_in_force(), newest, probes.change())
+            return calibration.report(), success, calibration.people().sentences()
 
         self.in_background(read, self._show, group="report")
 
@@ -103,6 +104,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             found = [(f"verdict {value}", f"verdict:{value}") for value in Verdict]
             found += [
                 ("verdict and score differ", "disagreement:verdict"),
+                ("people disagree", "disagreement:people"),
                 *services.saved.filters().items(),
             ]
             return [_figure(services, name, text) for name, text in found]
@@ -111,13 +113,16 @@ class CalibrationScreen(WorkbenchScreen[None]):
             read, lambda found: choose_figure(self, "Conversations", found), group="figures"
         )
 
-    def _show(self, found: tuple[CalibrationReport, Content | None]) -> None:
-        report, success = found
+    def _show(self, found: tuple[CalibrationReport, Content | None, list[str]]) -> None:
+        report, success, people = found
         self._report = report
         section = self.query_one("#success", Static)
         section.display = success is not None
         if success is not None:
             section.update(success)
+        section = self.query_one("#people", Static)
+        section.display = bool(people)
+        section.update(Content("\n".join(map(one_line, people))))
         self.query_one(TitleLine).say(Content.styled("Calibration", "bold"))
         empty = report.verdicts == 0
         self.set_class(empty, "-empty")

@@ -21,6 +21,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
     "informative": ("most informative first", "few verdicts that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
+    "people": ("people disagree", "judged ones, to decide which verdict holds"),
     "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
     "sample": ("calibration sample", "spread over all scores, for figures of all"),
     "list": ("the list's order", "its filter and its sorting"),
@@ -39,6 +40,7 @@ class TriageStatus:
         itself: Agreement of first verdicts with those of blind repeats.
         success: The probe of success in force; None before there are verdicts enough.
         change: What newer verdicts would change about it; None if nothing waits.
+        annotator: Name of the person who judges; empty without one.
     """
 
     tally: Mapping[Verdict, int]
@@ -46,6 +48,7 @@ class TriageStatus:
     itself: Agreement
     success: ExampleProbe | None = None
     change: ExampleProbeChange | None = None
+    annotator: str = ""
 
     @property
     def given(self) -> int:
@@ -94,6 +97,8 @@ def status_line(
     parts: list[Piece] = []
     if with_tally:
         parts += [*tally_pieces(status.tally), ("  ", "")]
+    if status.annotator:
+        parts.append((f"{one_line(status.annotator, 20)} · ", "$tone-accent"))
     parts.append((name, "bold"))
     if not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
@@ -155,11 +160,16 @@ def act_notice(row: VerdictRow, done: str) -> str:
     return f"{names.get(row.kind, 'Act')} {done}."
 
 
-def blind_panel(words: str) -> Content:
-    """Shown in place of the evidence in a blind round."""
+def blind_panel(words: str, *, of_others: bool) -> Content:
+    """Shown in place of the evidence in a blind round, of conversations that the person or others judged before."""
+    title, who, whose = (
+        ("Second verdict", "Somebody else", "Their")
+        if of_others
+        else ("Blind repeat", "You", "Your")
+    )
     return Content.assemble(
-        (f"Blind repeat {words}\n\n", "bold"),
-        "You judged this one before. Your verdict and what the model says are hidden, so that the two answers "
+        (f"{title} {words}\n\n", "bold"),
+        f"{who} judged this one before. {whose} verdict and what the model says are hidden, so that the two answers "
         "can be compared.\n\n",
         ("c i m", "bold $tone-accent"),
         " answer   ",

@@ -41,5 +41,16 @@ def load_status(services: Services) -> TriageStatus:
     model, itself = services.calibration.agreements()
     probes = services.example_probes
     return TriageStatus(
-        services.triage.tally(), model, itself, probes.success_in_force(), probes.change()
+        services.triage.tally(),
+        model,
+        itself,
+        probes.success_in_force(),
+        probes.change(),
+        services.triage.annotator,
     )
+
+
+def load_blind(services: Services, count: int) -> tuple[TriageStatus, list[int], list[int]]:
+    """The status, and ids of at most `count` conversations to judge blind: again, and after other people."""
+    triage = services.triage
+    return load_status(services), triage.to_repeat(count), triage.to_judge_second(count)

@@ -121,9 +121,14 @@ class TriageQueue:
 
 
 class BlindRound:
-    """A round of blind repeats: conversations are judged again without seeing the first verdict."""
+    """A round of second verdicts: conversations are judged again without seeing the first verdict.
 
-    def __init__(self, conversations: Sequence[int]) -> None:
+    Attributes:
+        of_others: Whether other people gave the first verdicts.
+    """
+
+    def __init__(self, conversations: Sequence[int], *, of_others: bool = False) -> None:
+        self.of_others = of_others
         self._conversations = tuple(conversations)
         self._at = 0
 

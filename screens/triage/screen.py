@@ -18,14 +18,15 @@ from engine.filters import Filter, FilterError, parse_filter
 from engine.records.calibration import Agreement
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.workspace import Services
-from screens.shell.dialogs.basic import ask_which_first
+from engine.text import one_line
+from screens.shell.dialogs.basic import ChoiceDialog, ask_which_first
 from screens.shell.filter_editing import edit_filter
 from screens.shell.routes import NamedConversations
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
-from screens.triage.loading import LoadedQueue, load_queue, load_status
+from screens.triage.loading import LoadedQueue, load_blind, load_queue, load_status
 from screens.triage.queue import BlindRound, TriageQueue
 from screens.triage.remarks import ask_note, ask_tags
 from screens.widgets.agreement import format_agreement
@@ -61,7 +62,12 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("o", "open", "Open", tooltip="Open in the reader"),
         Binding("O", "order", "Order", tooltip="Choose the order of the queue"),
         Binding("f", "filter", "Filter", tooltip="Judge only what a filter matches"),
-        Binding("b", "blind", "Blind", tooltip="Judge ten again, blind, or end that"),
+        Binding(
+            "b",
+            "blind",
+            "Blind",
+            tooltip="Judge ten again without seeing the first verdict, yours or others', or end that",
+        ),
         Binding(
             "K",
             "calibration",
@@ -214,7 +220,9 @@ class TriageScreen(WorkbenchScreen[None]):
         self.set_class(conversation is None, "-empty")
         self.set_class(self.blind is not None, "-blind")
         if self.blind is not None:
-            self.query_one("#blind", Static).update(formatting.blind_panel(self.blind.words))
+            self.query_one("#blind", Static).update(
+                formatting.blind_panel(self.blind.words, of_others=self.blind.of_others)
+            )
         if conversation is None:
             self.shown = self._facts = None
             return
@@ -326,7 +334,7 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to undo.", markup=False)
                 return
-            if row.count > 1 and row.kind in ("give", "note"):
+            if row.count > 1 and row.kind in ("give", "note", "repeat"):
                 self._imported(row, "taken back")
             elif row.kind == "give" and self.blind is None:
                 self.queue.bring_back(row.conversation_id, "you took its verdict back")
@@ -349,7 +357,7 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to redo.", markup=False)
                 return
-            if row.count > 1 and row.kind in ("give", "note"):
+            if row.count > 1 and row.kind in ("give", "note", "repeat"):
                 self._imported(row, "given again")
             elif row.kind == "give":
                 self.queue.settle(row.conversation_id)
@@ -410,32 +418,46 @@ class TriageScreen(WorkbenchScreen[None]):
         self.queue = TriageQueue()
         self.read_queue(TriagePlace())
 
-    # Blind repeats
+    # Blind repeats and second verdicts
 
     def action_blind(self) -> None:
-        """Asks some conversations again, blind; in such a round ends it."""
+        """Asks some conversations again, blind: one's own, or those that others judged; in such a round ends it."""
         if self.blind is not None:
             self._end_blind()
             return
         if not self.may_write():
             return
 
-        def begin(found: tuple[TriageStatus, list[int]]) -> None:
-            status, conversations = found
+        def begin(found: tuple[TriageStatus, list[int], list[int]]) -> None:
+            status, own, others = found
             if status.given < BLIND_FROM:
+                own = []
+            if own and others:
+                choices = [
+                    (True, f"{len(others)} that other people judged"),
+                    (False, f"{len(own)} that you judged"),
+                ]
+                self.app.push_screen(ChoiceDialog("Judge blind", choices), chosen(own, others))
+            elif own or others:
+                self._begin_blind(own or others, of_others=not own)
+            elif status.given < BLIND_FROM:
                 early = f"Blind repeats begin at {BLIND_FROM} verdicts; there are {status.given}."
                 self.notify(early, markup=False)
-            elif not conversations:
-                self.notify("Everything but your newest verdicts was asked again.", markup=False)
             else:
-                self.blind = BlindRound(conversations)
-                self.moved()
+                self.notify("Everything but your newest verdicts was asked again.", markup=False)
 
-        self.in_background(
-            lambda: (load_status(self.services), self.services.triage.to_repeat(BLIND_COUNT)),
-            begin,
-            group="blind",
-        )
+        def chosen(own: list[int], others: list[int]) -> Callable[[bool | None], None]:
+            def answered(of_others: bool | None) -> None:
+                if of_others is not None:
+                    self._begin_blind(others if of_others else own, of_others=of_others)
+
+            return answered
+
+        self.in_background(lambda: load_blind(self.services, BLIND_COUNT), begin, group="blind")
+
+    def _begin_blind(self, conversations: list[int], *, of_others: bool) -> None:
+        self.blind = BlindRound(conversations, of_others=of_others)
+        self.moved()
 
     def _answer_again(self, blind: BlindRound, conversation: int, verdict: Verdict) -> None:
         blind.go_on()
@@ -457,16 +479,24 @@ class TriageScreen(WorkbenchScreen[None]):
             self.moved()
 
     def _end_blind(self) -> None:
+        of_others = self.blind is not None and self.blind.of_others
         self.blind = None
         self.moved()
 
-        def notify(status: TriageStatus) -> None:
-            words = format_agreement(status.itself)
-            self.notify(f"You agree with yourself: {words}", title="Blind repeats", markup=False)
+        def read() -> tuple[TriageStatus, list[str]]:
+            status = load_status(self.services)
+            if of_others:
+                return status, self.services.calibration.people().of_pairs(status.annotator)
+            return status, [f"You agree with yourself: {format_agreement(status.itself)}"]
+
+        def notify(found: tuple[TriageStatus, list[str]]) -> None:
+            status, said = found
+            title = "Second verdicts" if of_others else "Blind repeats"
+            self.notify(one_line(" ".join(said), 400), title=title, markup=False)
             self.show_status(status)
 
         # Queued with the writes, so that it runs after the last answer is stored.
-        write_in_order(self, lambda: load_status(self.services), notify, self.show_error)
+        write_in_order(self, read, notify, self.show_error)
 
     # Other screens
 

@@ -9,6 +9,7 @@ from textual.content import Content
 from engine.filters import parse_filter
 from engine.number_format import signed
 from engine.records.report import ReportRow, ReportTable
+from engine.records.triage import Verdict
 from engine.records.validation import Missing
 from engine.services.validation.records import ValidationReport
 from engine.text import one_line
@@ -21,6 +22,7 @@ LONGEST_NAME = 60
 METRICS = {
     "goals": "goals: groups against gold goals",
     "completeness": "completeness",
+    "verdicts": "completeness",
     "trees": "uncertainty",
 }
 
@@ -126,6 +128,15 @@ def figures_of(table: ReportTable) -> list[Figure]:
         return [
             Figure("with a gold goal, in a goal", parse_filter("has:truth.goal goal:any")),
             Figure("with a gold goal, in no goal", parse_filter("has:truth.goal goal:none")),
+        ]
+    if table.metric == "verdicts":
+        return [
+            *(
+                Figure(f"verdict {one}", parse_filter(f"verdict:{one} -state:unscored"))
+                for one in Verdict
+            ),
+            Figure("verdict and score in force differ", parse_filter("disagreement:verdict")),
+            Figure("two sets of scores differ", parse_filter("disagreement:scores")),
         ]
     measured = "leaves>=0" if table.metric == "trees" else "-state:unscored"
     if table.title not in _CLAIMS:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.conversations import ConversationRow, LeakRow, MessageRow
+from engine.records.goals import GoalOfConversation
 from engine.records.scores import DecisionRule, RemainingRow, ScoreRow
 from engine.records.triage import VerdictRow
 from engine.services.workspace import Services
@@ -18,7 +19,7 @@ class Facts:
     """A conversation with its messages, score, remaining tasks, verdict and leaks.
 
     Attributes:
-        goals: (label, share, whether it is the first goal) of each of its goals.
+        goals: Its goals, the first one first.
     """
 
     row: ConversationRow
@@ -28,7 +29,7 @@ class Facts:
     leaks: list[LeakRow]
     current: VerdictRow | None
     rule: DecisionRule
-    goals: Sequence[tuple[str, float | None, bool]] = ()
+    goals: Sequence[GoalOfConversation] = ()
 
     @property
     def digits(self) -> int:

@@ -86,11 +86,13 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((f"\n{one_line(facts.row.reason)}", "$tone-muted"))
     if facts.score is None:
         parts.append(("\nno run has reached it yet", "$tone-muted"))
-    for label, share, first in facts.goals:
-        parts.append(("\ngoal  " if first else "\nalso  ", "$tone-muted"))
-        parts.append((one_line(label, 60), "bold" if first else ""))
-        if share is not None and share < 1:
-            parts.append((f"  {number_format.probability(share)}", "$tone-muted"))
+    for goal in facts.goals:
+        parts.append(("\ngoal  " if goal.first else "\nalso  ", "$tone-muted"))
+        parts.append((one_line(goal.label, 60), "bold" if goal.first else ""))
+        if goal.share is not None and goal.share < 1:
+            parts.append((f"  {number_format.probability(goal.share)}", "$tone-muted"))
+        if goal.confirmed:
+            parts.append(("  confirmed", "$tone-muted"))
     return Content.assemble(*parts)
 
 
@@ -115,6 +117,8 @@ def note_content(facts: Facts) -> Content:
     if current.verdict is not None:
         look = VERDICT_LOOKS[current.verdict]
         parts.append((f"{look.glyph} {look.word}", f"bold {look.tone_variable}"))
+        if current.annotator:
+            parts.append((f" by {one_line(current.annotator, 40)}", "$tone-muted"))
     if current.note:
         gap = "  " if parts else ""
         parts.append((gap + display_safe(current.note[:NOTE_LIMIT]), "bold"))

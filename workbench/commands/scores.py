@@ -1,4 +1,4 @@
-"""`workbench scores`: the sets of scores of a project, and the one in force."""
+"""`workbench scores`: the sets of scores of a project, the one in force, and those that come by file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from typing import Any
 from engine.errors import UsageError
 from engine.number_format import counted
 from engine.records.scores import ScoreSet
+from engine.services.scoring.outside import IDS, SCORES, import_scores
 from engine.services.scoring.sets import ScoreSets, in_force, name_of, reliability
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, print_json, print_text
+from workbench.exits import DONE, WITH_GAPS
+
+_OF_IMPORT = ("name", "id", "score", "range", "replace", "dry_run")
+"""The options that only an import has, by their names in the parsed arguments."""
 
 
 def list_scores_options(parser: argparse.ArgumentParser) -> None:
@@ -22,14 +27,49 @@ def list_scores_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--use", metavar="N", help="put this set in force: its number, or the start of its hash"
     )
+    outside = parser.add_argument_group(
+        "scores that were made elsewhere: a judge, a rating, another tool"
+    )
+    outside.add_argument(
+        "--import",
+        dest="file",
+        metavar="FILE",
+        help="make a set of the scores in a file of JSON Lines, JSON or CSV, one conversation a line",
+    )
+    outside.add_argument("--name", help="name of the set (default: that of the file)")
+    outside.add_argument(
+        "--id", metavar="FIELD", help=f"field of the conversations' ids (default: {', '.join(IDS)})"
+    )
+    outside.add_argument(
+        "--score", metavar="FIELD", help=f"field of the scores (default: {', '.join(SCORES)})"
+    )
+    outside.add_argument(
+        "--range",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="what stands for incomplete and for complete (default: 0 1), as 1 5 for stars",
+    )
+    outside.add_argument(
+        "--replace", action="store_true", help="replace the outside scores of the same name"
+    )
+    outside.add_argument(
+        "--dry-run", action="store_true", help="say what would happen and store nothing"
+    )
 
 
 def list_scores(arguments: argparse.Namespace) -> int:
     """Prints the sets of scores; with --use puts one of them in force first.
 
     Raises:
-        UsageError: --use names no set, or more than one.
+        FormatError: The file of --import cannot be read, or has no ids or scores.
+        UsageError: --use names no set, or more than one; options do not go together.
     """
+    if arguments.file is not None:
+        return _import(arguments)
+    if alone := [name for name in _OF_IMPORT if getattr(arguments, name)]:
+        option = alone[0].replace("_", "-")
+        raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
     with Workspace(Path(arguments.project), read_only=arguments.use is None) as workspace:
         score_sets = workspace.services().score_sets
         sets = score_sets.all()
@@ -44,6 +84,30 @@ def list_scores(arguments: argparse.Namespace) -> int:
         print_text(f"{sign} {one.number:>2}  {one.config_hash[:8]}  {set_text(one, sets)}")
     print_text("* in force; --use N puts another in force" if sets else "No scores yet.")
     return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    if arguments.use is not None:
+        raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
+    with Workspace(Path(arguments.project), read_only=arguments.dry_run) as workspace:
+        report = import_scores(
+            workspace.project,
+            Path(arguments.file),
+            name=arguments.name or "",
+            id_field=arguments.id or "",
+            score_field=arguments.score or "",
+            ends=tuple(arguments.range or (0.0, 1.0)),
+            replace=arguments.replace,
+            dry_run=arguments.dry_run,
+        )
+    if arguments.json:
+        print_json({**report.as_json(), "dry_run": arguments.dry_run})
+    else:
+        if arguments.dry_run:
+            print_text("Nothing is stored; it would be:")
+        for sentence in report.sentences():
+            print_text(sentence)
+    return WITH_GAPS if report.has_gaps else DONE
 
 
 def _named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:

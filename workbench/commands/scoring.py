@@ -43,6 +43,7 @@ def request_from(arguments: argparse.Namespace) -> ScoringRequest:
         held_out_by=arguments.held_out_by,
         limit=arguments.limit,
         tune=not arguments.no_tune,
+        paper=arguments.paper,
         remaining=not arguments.no_remaining,
     )
 
@@ -68,6 +69,12 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
         "--limit",
         type=positive,
         help="score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
+    )
+    parser.add_argument(
+        "--paper",
+        action="store_true",
+        help="as in Soroka et al.: what the model writes after a log decides, and is what remains;"
+        " mode tuned with an adapter, else base",
     )
     parser.add_argument("--no-tune", action="store_true", help="use the model file as it is")
     parser.add_argument("--no-remaining", action="store_true", help="do not write remaining tasks")
@@ -97,11 +104,20 @@ def run_complete(arguments: argparse.Namespace) -> int:
         services = workspace.services()
         counts, sets = services.conversations.counts(), services.score_sets.all()
         made = next((one for one in sets if one.config_hash == run.config_hash), None)
+        decided = services.score_sets.as_generated(run.config_hash) if request.paper else None
     now = in_force(sets)
     if arguments.json:
-        print_json(counts_json(counts) | {"scored_set": made and asdict(made)} | sets_json(sets))
+        told = {} if decided is None else {"as_generated": asdict(decided)}
+        scored = {"scored_set": made and asdict(made)}
+        print_json(counts_json(counts) | scored | sets_json(sets) | told)
     else:
-        print_text("\n".join([headline(counts), *set_lines(sets)]))
+        lines = [headline(counts), *set_lines(sets)]
+        if decided is not None:
+            lines.append(
+                f"By what {decided.model} writes next: {decided.complete:,} complete (the end tag),"
+                f" {decided.incomplete:,} incomplete"
+            )
+        print_text("\n".join(lines))
     if made is None or made is now:
         if counts.unscored:
             narrate(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")

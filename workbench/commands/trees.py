@@ -47,6 +47,12 @@ def growth_options(parser: argparse.ArgumentParser) -> None:
         help=f"where trees grow (default: {default.at})",
     )
     parser.add_argument(
+        "--paper",
+        action="store_true",
+        help="as in appendix C.2.2 of Soroka et al.: --mode token --at end, with the adapter that scores completeness"
+        " unless --adapter names one",
+    )
+    parser.add_argument(
         "--max-tokens",
         type=positive,
         default=tree.max_tokens,
@@ -71,10 +77,11 @@ def growth_options(parser: argparse.ArgumentParser) -> None:
 
 def request_from(arguments: argparse.Namespace) -> TreeRequest:
     """The request of a command that grows trees."""
+    paper = arguments.paper
     return TreeRequest(
         TreeOptions(
             alpha=arguments.alpha,
-            mode=arguments.mode,
+            mode="token" if paper else arguments.mode,
             max_tokens=arguments.max_tokens,
             stop=("\n",) if arguments.line else (STEP_STOP,),
             transform=Transform(
@@ -82,10 +89,11 @@ def request_from(arguments: argparse.Namespace) -> TreeRequest:
             ),
             widest=arguments.widest,
         ),
-        arguments.at,
+        "end" if paper else arguments.at,
         arguments.model,
         arguments.adapter or None,
         nodes=arguments.nodes,
+        tuned=paper,
     )
 
 

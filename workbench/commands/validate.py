@@ -15,13 +15,16 @@ from engine.records.validation import CompletenessTable, Contrast
 from engine.services.validation import (
     all_metrics,
     completeness_report,
+    every_boundary,
     goals_report,
     picture,
     trees_report,
 )
+from engine.services.validation import verdicts as validation_of_verdicts
 from engine.services.validation.completeness import completeness_table, only_run
 from engine.services.validation.goals import GoalValidation, goal_validation
 from engine.services.validation.trees import TreeValidation, config_name, tree_validation
+from engine.services.validation.verdicts import VerdictValidation, verdict_validation
 from engine.services.workspace import Workspace
 from engine.validate import conclusions
 from workbench.commands.narration import Result, narrate
@@ -30,14 +33,25 @@ from workbench.commands.report_text import table_lines
 from workbench.exits import DONE
 
 OF_TREES = ("config",)
-OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind", "plot", "against")
+OF_COMPLETENESS = (
+    "run_name",
+    "adapter",
+    "mode",
+    "seed",
+    "limit",
+    "same_kind",
+    "paper",
+    "every_boundary",
+    "plot",
+    "against",
+)
 """The options that only one of the metrics has, by their names in the parsed arguments."""
 
 
 def validate_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `validate`."""
     parser.add_argument("project")
-    parser.add_argument("metric", choices=["goals", "completeness", "trees", "all"])
+    parser.add_argument("metric", choices=["goals", "completeness", "trees", "verdicts", "all"])
     add_filter(parser)
     of_trees = parser.add_argument_group("trees")
     of_trees.add_argument(
@@ -61,6 +75,18 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="cut only after steps of the kind (assistant, tool) that a conversation ends with",
+    )
+    test.add_argument(
+        "--paper",
+        action="store_const",
+        const=True,
+        help="decide as Soroka et al. do: complete where the end tag is what the model writes next",
+    )
+    test.add_argument(
+        "--every-boundary",
+        action="store_const",
+        const=True,
+        help="also: are the scores probabilities of an end, before and after correction for how rare ends are?",
     )
     test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg or .png")
     test.add_argument(
@@ -115,6 +141,8 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
         parts.append(_goals_lines(found.goals))
     if found.completeness is not None:
         parts.append(_completeness_lines(found.completeness))
+    if found.verdicts is not None:
+        parts.append(_verdicts_lines(found.verdicts))
     if found.trees is not None:
         parts.append(_trees_lines(found.trees))
     if not parts:
@@ -150,6 +178,8 @@ def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result
         seed=arguments.seed or 0,
         limit=arguments.limit,
         same_kind=bool(arguments.same_kind),
+        as_generated=bool(arguments.paper),
+        every_boundary=bool(arguments.every_boundary),
     )
     for note in completeness_report.notes(found):
         narrate(note)
@@ -168,6 +198,9 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
         *table_lines(cut, longest=completeness_report.LONGEST_NAME),
         *_pairwise(completeness_report.main_contrasts(found)),
     ]
+    if found.every_boundary:
+        calibration = every_boundary.table(found)
+        lines += ["", *table_lines(calibration, longest=completeness_report.LONGEST_NAME)]
     for table, truth in zip(against, found.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
@@ -206,6 +239,23 @@ def _trees_lines(found: TreeValidation) -> list[str]:
     return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
 
 
+def _verdicts(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+    found = verdict_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
+    return Result(_verdicts_lines(found), validation_of_verdicts.as_json(found))
+
+
+def _verdicts_lines(found: VerdictValidation) -> list[str]:
+    table = validation_of_verdicts.table(found)
+    first, *others = table.notes
+    return [
+        f"{'verdicts':<15}{first}",
+        *(f"{'':<15}{note}" for note in others),
+        "",
+        *table_lines(table, longest=completeness_report.LONGEST_NAME),
+        *_pairwise(found.contrasts),
+    ]
+
+
 def _pairwise(contrasts: Sequence[Contrast]) -> list[str]:
     return [f"  {line}" for line in conclusions.pairwise(contrasts)]
 
@@ -215,4 +265,5 @@ _REPORTS: Mapping[str, Callable[[Workspace, argparse.Namespace], Result]] = {
     "goals": _goals,
     "completeness": _completeness,
     "trees": _trees,
+    "verdicts": _verdicts,
 }

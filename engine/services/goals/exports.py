@@ -15,7 +15,7 @@ from engine.goals.embedders.vectors import Vectors
 from engine.records.goals import GoalDecision, GoalGroup
 from engine.store import scores
 from engine.store.goals import decisions as goal_decisions
-from engine.store.goals import vectors
+from engine.store.goals import second_goals, vectors
 from engine.store.sql import id_pages, snapshot
 from engine.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
 from engine.views.decision_log import read_merge_state, unplaced_decisions
@@ -102,7 +102,8 @@ def assignment_lines(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[dict[str, Any]]:
     """A line for each imported id of the wanted conversations, in their order, or of all: its group with the membership
-    score, other groups that it may belong to, and the distance to the centre; `reason` says why it is in no group.
+    score, other groups that it may belong to and the distance to the centre; `reason` says why it is in no group. Other
+    groups that a person removed are left out; `confirmed` has those that a person confirmed.
 
     Scores are those of `engine.goals.clusters.membership` among the current groups.
 
@@ -114,6 +115,7 @@ def assignment_lines(
         space = Space.read(conn, view.stored.vector_config)
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
+        judged = second_goals.judged(conn, view.stored.id)
         ids, labels = view.state.numbers(keys)
         learned = membership_of(space.of(ids), labels, len(keys))
         group: dict[int, int] = {}
@@ -130,13 +132,21 @@ def assignment_lines(
             for conversation_id, external_id, _ in scores.imported_ids(conn, page):
                 line: dict[str, Any] = {
                     "id": external_id, "cluster": None, "label": None, "score": None, "others": [],
-                    "distance": None, "reason": reasons.get(conversation_id, NOT_ASSIGNED),
+                    "confirmed": [], "distance": None, "reason": reasons.get(conversation_id, NOT_ASSIGNED),
                 }  # fmt: skip
                 place = at.get(conversation_id)
                 if place is not None:
                     own = group.get(conversation_id)
                     share, distance = shares[place], away[place]
-                    best = [int(n) for n in np.argsort(-share, kind="stable") if n != own]
+                    said = [judged.get((conversation_id, key)) for key in keys] if judged else []
+                    best = [
+                        int(n)
+                        for n in np.argsort(-share, kind="stable")
+                        if n != own and not (said and said[n] == "remove")
+                    ]
+                    line["confirmed"] = [
+                        keys[n] for n, one in enumerate(said) if one == "confirm" and n != own
+                    ]
                     line["others"] = [
                         [keys[n], float(share[n])]
                         for n in best[:MOST_OTHERS]

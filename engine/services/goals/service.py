@@ -40,9 +40,10 @@ from engine.services.goals.run_stages import GoalStages
 from engine.services.run_requests import ClusteringRequest
 from engine.store import conversations, runs
 from engine.store.goals import answers as goal_answers
-from engine.store.goals import clusterings, measurements
+from engine.store.goals import clusterings, measurements, second_goals
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals.measurements import Measurements
+from engine.store.goals.second_goals import Judgement, SecondGoal, Undone
 from engine.store.project import Project
 from engine.store.search.query import matching
 from engine.store.sql import snapshot
@@ -252,6 +253,29 @@ class GoalService:
         """What was measured of the clustering that is shown, its stability above all; None before any was made."""
         with self._project.reading() as conn:
             return measurements.of_shown(conn)
+
+    # Second goals
+
+    def second_goals(self, conversation_id: int) -> list[SecondGoal]:
+        """Quick. The second goals of a conversation, those that were removed too, the largest share first."""
+        with self._project.reading() as conn:
+            return second_goals.of_conversation(conn, conversation_id)
+
+    def judge_second_goal(
+        self, conversation_id: int, group_id: str, judgement: Judgement, annotator: str = ""
+    ) -> None:
+        """Confirms or removes a second goal of a conversation.
+
+        Raises:
+            UsageError: It has no such second goal.
+        """
+        self._project.write(
+            lambda conn: second_goals.judge(conn, conversation_id, group_id, judgement, annotator)
+        )
+
+    def undo_second_goal(self, annotator: str = "") -> Undone | None:
+        """Takes back the newest confirmation or removal; None if there is none."""
+        return self._project.write(lambda conn: second_goals.undo(conn, annotator))
 
     # The merge queue
 

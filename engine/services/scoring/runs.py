@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.completeness import bundled_probe
 from engine.completeness.block import Question
+from engine.errors import UsageError
 from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
@@ -22,6 +23,9 @@ from engine.stages.completeness.scoring import ScoringStage, question_for
 from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import Selection
+
+PAPER_TOKENS = 128
+"""Longest list of remaining tasks that is written in answer to the prompt that was scored."""
 
 LOOKED_AT = 500
 """Conversations that are looked at to choose the default mode."""
@@ -44,6 +48,10 @@ class ScoringRuns:
         """
         setup = self._setup
         mode = self.mode_for(request)
+        if request.paper and mode not in ("base", "tuned"):
+            raise UsageError(
+                f"Nothing is generated in mode `{mode}`.", "Use --mode base or --mode tuned."
+            )
         request = replace(request, mode=mode)
         model = setup.models.resolve(request.model_request)
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
@@ -55,11 +63,18 @@ class ScoringRuns:
         if request.remaining:
             tuned = mode == "tuned" or (mode == "probe" and writer.model.adapter is not None)
             prompt = prompts["remaining-tuned" if tuned else "remaining"]
+            if request.paper and not tuned:
+                prompt = replace(prompts[mode], max_tokens=PAPER_TOKENS)
             setup.endpoints.check_writing(writer.model, prompt)
             remaining = RemainingStage(
-                setup.project, setup.process, writer, prompt, lambda: scored.config_hash
+                setup.project,
+                setup.process,
+                writer,
+                prompt,
+                lambda: scored.config_hash,
+                as_generated=request.paper,
             )
-            if isinstance(reading, ScoringStage):
+            if isinstance(reading, ScoringStage) and not request.paper:
                 reading.write_remaining(remaining)
             stages.append(remaining)
         others = () if writer is model else (writer,)
@@ -122,6 +137,8 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if model.model.endpoints:
             return "base"
+        if request.paper:
+            return "tuned" if model.model.adapter is not None else "base"
         if self._enough_for_probe(request):
             return "probe"
         adapter = model.model.adapter

@@ -8,10 +8,19 @@ from dataclasses import dataclass
 
 from engine.number_format import counted, figure, figure_range
 from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, ScoreSet
-from engine.store import scores, settings
+from engine.store import generated_ends, scores, settings
 from engine.store.project import Project
 from engine.store.scores import ScoreConfig
 from engine.text import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedDecisions:
+    """Number of conversations after which a model writes the end tag, and something else."""
+
+    model: str
+    complete: int
+    incomplete: int
 
 
 class ScoreSets:
@@ -31,6 +40,14 @@ class ScoreSets:
         with self._project.reading() as conn:
             now = scores.config_in_force(conn)
         return "" if now is None else name_of(now)
+
+    def as_generated(self, config_hash: str) -> GeneratedDecisions:
+        """How many conversations are complete by what the model of a set writes after them."""
+        with self._project.reading() as conn:
+            model = next(
+                (one.model for one in scores.sets(conn) if one.config_hash == config_hash), ""
+            )
+            return GeneratedDecisions(model, *generated_ends.counts(conn, config_hash))
 
     def use(self, config_hash: str) -> None:
         """Puts a set in force. Its decision rule comes with it, so choosing the other set again undoes this.
@@ -52,7 +69,7 @@ def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
 
 
 def name_of(one: ScoreSet | ScoreConfig) -> str:
-    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`."""
+    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`; of one from outside its name."""
     parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
     return " · ".join(one_line(part, 40) for part in parts)
 
@@ -85,7 +102,9 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     better = [other for other in sets if other is not one and other.test and not _doubt(other)]
     best = max(better, key=lambda other: (other.scored, other.number), default=None)
     if one.test is None:
-        if best is not None:
+        if one.mode == "outside":
+            remedy = "`workbench validate PROJECT verdicts` compares them with your verdicts"
+        elif best is not None:
             remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
         elif one.mode == "probe":
             remedy = _MORE

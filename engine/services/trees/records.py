@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.records.scores import State
 from engine.records.trees import TreeRow
 
 NodeKind = Literal["frontier", "inner", "ended", "cut", "long"]
@@ -16,10 +17,18 @@ LEAF_KINDS: frozenset[NodeKind] = frozenset({"ended", "cut", "long"})
 
 @dataclass(frozen=True, slots=True)
 class TreeItem:
-    """One tree of the data set: its measures and the name of its conversation."""
+    """One tree of the data set: its measures, and its conversation.
+
+    Attributes:
+        name: The id of the conversation in its source.
+        completed: State of the conversation by the completeness scores in force.
+        goal: Label of its goal in the clustering that is shown; "" without one.
+    """
 
     row: TreeRow
     name: str
+    completed: State = State.UNSCORED
+    goal: str = ""
 
     @property
     def id(self) -> int:

@@ -33,6 +33,7 @@ from engine.stages.extending_trees import Below, GrowOnStage
 from engine.stages.model_work import RunModel
 from engine.stages.trees import TreeStage
 from engine.store import conversations, runs, trees
+from engine.store.goals import groups
 from engine.store.project import Project
 from engine.trees.compare import TreeComparison, compare
 from engine.trees.guarantee import guarantee, parse_predicate
@@ -77,12 +78,21 @@ class TreeService:
                 wanted = frozenset(conversations.ids(conn, query))
                 rows = [row for row in rows if row.conversation_id in wanted]
             ids = sorted({row.conversation_id for row in rows})
-            names = {
-                found.id: found.external_id
+            about = {
+                found.id: found
                 for at in range(0, len(ids), NAME_BATCH)
                 for found in conversations.rows(conn, ids[at : at + NAME_BATCH])
             }
-        return [TreeItem(row, names.get(row.conversation_id, "")) for row in rows]
+            goals = groups.first_goals(conn, ids)
+        return [
+            TreeItem(
+                row,
+                about[row.conversation_id].external_id,
+                about[row.conversation_id].state,
+                goals.get(row.conversation_id, ""),
+            )
+            for row in rows
+        ]
 
     def steps(self, conversation_id: int) -> list[int]:
         """Quick. Steps of a conversation at which there is a tree, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 from collections import Counter
@@ -12,11 +13,12 @@ from typing import Any, Literal, get_args
 
 from engine.errors import FormatError
 from engine.number_format import counted
-from engine.records.triage import Verdict
+from engine.records.triage import Verdict, VerdictRow
 from engine.services.forms.annotation import NOTE, VERDICT
 from engine.services.forms.exported import KNOWN
-from engine.store import conversations, verdicts
+from engine.store import conversations, second_verdicts, verdicts
 from engine.store.project import Project
+from engine.store.verdicts import Act
 
 Outcome = Literal[
     "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
@@ -29,12 +31,12 @@ _WORDS: dict[Outcome, tuple[str, str]] = {
     "replaced": ("verdict replaced another one", "verdicts replaced others"),
     "same": ("verdict was there already", "verdicts were there already"),
     "conflicts": (
-        "conversation has another verdict, which stays; --replace gives the new one",
-        "conversations have other verdicts, which stay; --replace gives the new ones",
+        "conversation has another verdict, which stays in force; --replace gives the new one",
+        "conversations have other verdicts, which stay in force; --replace gives the new ones",
     ),
     "disagreements": (
-        "conversation got different verdicts from different people; none was given",
-        "conversations got different verdicts from different people; none was given",
+        "conversation got different verdicts from as many people; all are kept, none came into force",
+        "conversations got different verdicts from as many people; all are kept, none came into force",
     ),
     "unanswered": ("task has no answer", "tasks have no answer"),
     "changed": (
@@ -63,6 +65,10 @@ class Answer:
     Attributes:
         key: Stands for the text that was judged; None in the program's own exports.
         verdict: As written; None where the task has no answer.
+        annotator: Name of the person; empty without one.
+        repeats: What the same person said again, blind.
+        in_force: Whether this verdict was in force in the project that it comes from, whatever others said.
+        disputed: Whether others disagreed with it there, and nobody had decided.
     """
 
     key: str | None
@@ -71,6 +77,10 @@ class Answer:
     verdict: str | None
     note: str = ""
     annotator: str = ""
+    tags: tuple[str, ...] = ()
+    repeats: tuple[str, ...] = ()
+    in_force: bool = False
+    disputed: bool = False
 
 
 @dataclass(slots=True)
@@ -80,7 +90,7 @@ class AnswerReport:
     Attributes:
         outcomes: By conversation, but for `unanswered`, `unknown` and `not understood`, which are by answer.
         annotators: How many answers were read of each person.
-        tags: Tags in the file, which are not taken.
+        tags: Number of tags that were given.
         examples: Some ids for each kind of gap.
     """
 
@@ -117,7 +127,7 @@ class AnswerReport:
                 such = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
                 said.append(f"{count:,} {one if count == 1 else many}{such}.")
         if self.tags:
-            said.append(f"{counted(self.tags, 'tag')} in the file; tags are not imported.")
+            said.append(f"{counted(self.tags, 'tag')} given.")
         if self.annotators:
             people = (f"{name} {count:,}" for name, count in self.annotators.most_common())
             said.append(f"Answers by person: {', '.join(people)}.")
@@ -125,22 +135,31 @@ class AnswerReport:
 
 
 def import_answers(
-    project: Project, path: Path, *, replace: bool = False, dry_run: bool = False
+    project: Project,
+    path: Path,
+    *,
+    replace: bool = False,
+    annotator: str = "",
+    dry_run: bool = False,
 ) -> AnswerReport:
-    """Gives the verdicts of a file, as one act that triage can undo.
+    """Takes the verdicts, notes and tags of a file, as one act that triage can undo.
 
-    A verdict is given where all who answered said the same and the conversation has none. The name of a person goes
-    to the note.
+    Each person's verdict is kept under their name. Where the conversation has no verdict, the one that most people
+    gave comes into force; none does where as many said something else.
 
     Args:
         replace: Also where the conversation has another verdict.
+        annotator: Name of the person whose answers have no name.
         dry_run: Only reports what would happen.
 
     Raises:
         FormatError: The file cannot be read, or has nothing that looks like an answer.
     """
     report = AnswerReport()
-    answers = list(_read(path, report))
+    answers = [
+        answer if answer.annotator else dataclasses.replace(answer, annotator=annotator.strip())
+        for answer in _read(path, report)
+    ]
     with project.reading() as conn:
         acts = _plan(conn, answers, replace, report)
     if acts and not dry_run:
@@ -150,44 +169,106 @@ def import_answers(
 
 def _plan(
     conn: sqlite3.Connection, answers: Sequence[Answer], replace: bool, report: AnswerReport
-) -> list[verdicts.Act]:
-    """The verdicts and notes to append."""
+) -> list[Act]:
+    """What to append to the log of verdicts."""
     found: dict[int, list[Answer]] = {}
     for answer in answers:
-        if answer.verdict is None:
+        if answer.verdict is None and not answer.note and not answer.tags:
             report.count("unanswered", answer.conversation)
             continue
-        report.annotators.update([answer.annotator] if answer.annotator else [])
-        if answer.verdict.strip().lower() not in _VERDICTS:
-            report.count("not_understood", f"{answer.conversation}: {answer.verdict[:40]}")
-            continue
+        if answer.verdict is not None:
+            report.annotators.update([answer.annotator] if answer.annotator else [])
+            if _verdict(answer.verdict) is None:
+                report.count("not_understood", f"{answer.conversation}: {answer.verdict[:40]}")
+                continue
         place = _place(conn, answer)
         if isinstance(place, int):
             found.setdefault(place, []).append(answer)
         else:
             report.count(place, answer.conversation)
-    acts: list[verdicts.Act] = []
+    acts: list[Act] = []
     for key, said in found.items():
-        name = said[0].conversation
-        stated = {Verdict((one.verdict or "").strip().lower()) for one in said}
-        if len(stated) > 1:
-            report.count("disagreements", name)
-            continue
-        (verdict,) = stated
         now = verdicts.current(conn, key)
-        if now is None or now.verdict is None:
-            report.count("given", name)
-            acts.append((key, verdict, _note(said)))
-        elif now.verdict == verdict:
-            report.count("same", name)
-            if not now.note and any(one.note for one in said):
-                acts.append((key, None, _note(said)))
-        elif replace:
-            report.count("replaced", name)
-            acts.append((key, verdict, _note(said)))
-        else:
-            report.count("conflicts", name)
+        given = _verdict_acts(conn, key, said, now, replace, report)
+        acts += given
+        acts += [] if any(act.text for act in given) else _note_act(key, said, now)
+        new = {tag for one in said for tag in one.tags} - set(() if now is None else now.tags)
+        report.tags += len(new)
+        acts += [Act(key, "tag", None, tag, said[0].annotator) for tag in sorted(new)]
     return acts
+
+
+def _verdict_acts(
+    conn: sqlite3.Connection,
+    key: int,
+    said: Sequence[Answer],
+    now: VerdictRow | None,
+    replace: bool,
+    report: AnswerReport,
+) -> list[Act]:
+    """The verdicts to append on one conversation, whose state is `now`: one may come into force, others are kept."""
+    people = {one.annotator: one for one in said if one.verdict is not None}
+    new = {name: verdict for name, one in people.items() if (verdict := _verdict(one.verdict))}
+    if not new:
+        return []
+    known = {one.annotator: one.verdict for one in second_verdicts.opinions_on(conn, key)}
+    in_force = None if now is None else now.verdict
+    first = next((name for name, one in people.items() if one.in_force), None)
+    if first is not None:
+        wanted: Verdict | None = new[first]
+    else:
+        wanted = _most({**known, **new} if in_force is None else new)
+    giver = None
+    outcome: Outcome
+    if wanted is None or wanted not in new.values():
+        outcome = "disagreements"
+    elif in_force == wanted:
+        outcome = "same"
+    elif in_force is not None and not replace:
+        outcome = "conflicts"
+    else:
+        outcome = "given" if in_force is None else "replaced"
+        giver = first or next(name for name, verdict in new.items() if verdict == wanted)
+    report.count(outcome, said[0].conversation)
+    owner = None if now is None or in_force is None else now.annotator
+    kept = [
+        Act(key, "repeat", verdict, annotator=name)
+        for name, verdict in new.items()
+        if name not in (giver, owner) and known.get(name) != verdict
+    ]
+    if giver is None:
+        return kept
+    given = Act(key, "give", new[giver], _note(said), giver)
+    again = [
+        Act(key, "repeat", verdict, annotator=giver)
+        for verdict in map(_verdict, people[giver].repeats)
+        if verdict is not None
+    ]
+    # who decides comes after those who are overruled: see `engine.store.second_verdicts`
+    decided = first is not None and not people[first].disputed
+    return [*kept, *again, given] if decided else [given, *again, *kept]
+
+
+def _note_act(key: int, said: Sequence[Answer], now: VerdictRow | None) -> list[Act]:
+    """The notes that the conversation does not have yet, after the one that it has."""
+    old = "" if now is None else now.note
+    new = [one for one in said if one.note and one.note not in old]
+    if not new:
+        return []
+    text = "; ".join(filter(None, (old, _note(new, named=bool(old)))))
+    return [Act(key, "note", None, text, new[0].annotator)]
+
+
+def _verdict(text: str | None) -> Verdict | None:
+    """The verdict that a text names; None if it names none."""
+    name = (text or "").strip().lower()
+    return Verdict(name) if name in _VERDICTS else None
+
+
+def _most(by_name: Mapping[str, Verdict]) -> Verdict | None:
+    """The verdict that most people gave; None where as many gave another."""
+    first, *others = Counter(by_name.values()).most_common()
+    return None if others and others[0][1] == first[1] else first[0]
 
 
 def _place(
@@ -206,14 +287,13 @@ def _place(
     return named[0] if len(named) == 1 else "ambiguous"
 
 
-def _note(said: Sequence[Answer]) -> str:
-    """The notes with the names of those who wrote them."""
-    notes = []
-    for one in said:
-        if one.annotator:
-            notes.append(f"{one.annotator}: {one.note}" if one.note else f"by {one.annotator}")
-        elif one.note:
-            notes.append(one.note)
+def _note(said: Sequence[Answer], *, named: bool = False) -> str:
+    """The notes; where several people wrote one, and if `named`, each with the name of the person."""
+    written = [one for one in said if one.note]
+    named = named or len({one.annotator for one in written}) > 1
+    notes = (
+        f"{one.annotator}: {one.note}" if named and one.annotator else one.note for one in written
+    )
     return "; ".join(dict.fromkeys(notes))
 
 
@@ -225,7 +305,7 @@ def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
     """
     known = 0
     for record in _records(path):
-        found = _answers_of(record, report)
+        found = _answers_of(record)
         known += found is not None
         if found is None:
             report.count("not_understood", json.dumps(record)[:40])
@@ -256,7 +336,7 @@ def _records(path: Path) -> list[Any]:
     return whole if isinstance(whole, list) else [whole]
 
 
-def _answers_of(record: Any, report: AnswerReport) -> list[Answer] | None:
+def _answers_of(record: Any) -> list[Answer] | None:
     """The answers in a record of one of the forms; None if it is of none."""
     if not isinstance(record, dict):
         return None
@@ -273,7 +353,7 @@ def _answers_of(record: Any, report: AnswerReport) -> list[Answer] | None:
             _person(record.get("annotator")),
         )
         return [_answer(record, said)]
-    return _own(record, report)
+    return _own(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,24 +411,37 @@ def _argilla(record: Mapping[str, Any]) -> list[Answer]:
     return [_answer(names, one) for one in said or [_Said()]]
 
 
-def _own(record: Mapping[str, Any], report: AnswerReport) -> list[Answer] | None:
-    """The verdict in a line of `export verdicts`, or of conversations `--with verdicts`."""
+def _own(record: Mapping[str, Any]) -> list[Answer] | None:
+    """The verdicts in a line of `export verdicts`, or of conversations `--with verdicts`."""
     known = record.get(KNOWN)
     given = known if isinstance(known, dict) else record
-    if not isinstance(record.get("id"), str) or VERDICT not in given:
+    name = record.get("id")
+    if not isinstance(name, str) or VERDICT not in given:
         return None
-    tags = given.get("tags")
-    report.tags += len(tags) if isinstance(tags, list) else 0
-    verdict = given[VERDICT]
-    return [
-        Answer(
-            None,
-            record["id"],
-            None,
-            verdict if isinstance(verdict, str) else None,
-            _joined(given.get(NOTE)),
-        )
+    verdict, person = given[VERDICT], _person(given.get("annotator"))
+    own = Answer(
+        None,
+        name,
+        None,
+        verdict if isinstance(verdict, str) else None,
+        _joined(given.get(NOTE)),
+        person,
+        _texts(given.get("tags")),
+        _texts(given.get("repeats")),
+        in_force=isinstance(verdict, str),
+        disputed=bool(given.get("disagreement")),
+    )
+    others = [
+        Answer(None, name, None, one[VERDICT], annotator=_person(one.get("annotator")))
+        for one in given.get("others") or ()
+        if isinstance(one, dict) and isinstance(one.get(VERDICT), str)
     ]
+    empty = own.verdict is None and not own.note and not own.tags
+    return others if empty and others else [own, *others]
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
 def _joined(value: Any) -> str:

@@ -22,7 +22,8 @@ from engine.records.calibration import (
 )
 from engine.records.scores import DecisionRule, RuleSource, State
 from engine.records.triage import Verdict
-from engine.store import conversations, settings, verdicts
+from engine.services.triage.agreement import PeopleAgreement, people_agreement
+from engine.store import conversations, second_verdicts, settings, verdicts
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.sql import snapshot
@@ -147,6 +148,10 @@ class CalibrationService:
         with self._project.reading() as conn, snapshot(conn):
             return _with_model(conn, settings.rule(conn)), _with_itself(conn)
 
+    def people(self) -> PeopleAgreement:
+        """Returns the agreement of the people who judged. Slow with many verdicts."""
+        return people_agreement(self._project)
+
     def pin(self, threshold: float | None) -> DecisionRule:
         """Fixes the threshold, or returns to the default with None; returns the resulting rule.
 
@@ -249,5 +254,5 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
 
 def _with_itself(conn: sqlite3.Connection) -> Agreement:
     return calibration.agreement(
-        [(first, second) for _, first, second in verdicts.repeated_pairs(conn)]
+        [(first, second) for _, first, second in second_verdicts.repeated_pairs(conn)]
     )

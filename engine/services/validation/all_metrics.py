@@ -16,6 +16,9 @@ from engine.services.validation import completeness_report, goals_report, trees_
 from engine.services.validation.completeness import completeness_table, only_run
 from engine.services.validation.goals import GoalValidation, goal_validation
 from engine.services.validation.trees import TreeValidation, tree_validation
+from engine.services.validation.verdicts import VerdictValidation, verdict_validation
+from engine.services.validation.verdicts import as_json as verdicts_json
+from engine.services.validation.verdicts import table as verdict_table
 from engine.store.project import Project
 from engine.validate import truths
 from engine.validate.tables import OnStep
@@ -30,6 +33,7 @@ class AllMetrics:
 
     goals: GoalValidation | None
     completeness: CompletenessTable | None
+    verdicts: VerdictValidation | None
     trees: TreeValidation | None
     missing: tuple[Missing, ...]
 
@@ -58,12 +62,13 @@ def validate_all(
         "completeness",
         lambda: completeness_table(project, catalog, run, query=query, on_step=on_step),
     )
+    verdicts = result_of("verdicts", lambda: verdict_validation(project, query))
     trees = result_of("trees", lambda: tree_validation(project, query, on_step=on_step))
     if completeness is not None:
         missing += _of_completeness(completeness)
     if trees is not None:
         missing += _of_trees(trees)
-    return AllMetrics(goals, completeness, trees, tuple(missing))
+    return AllMetrics(goals, completeness, verdicts, trees, tuple(missing))
 
 
 def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
@@ -73,6 +78,8 @@ def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
         made.append(goals_report.table(found.goals))
     if found.completeness is not None:
         made += completeness_report.tables(found.completeness)
+    if found.verdicts is not None:
+        made.append(verdict_table(found.verdicts))
     if found.trees is not None:
         made += trees_report.tables(found.trees)
     return tuple(one for one in made if one.rows)
@@ -85,6 +92,8 @@ def as_json(found: AllMetrics) -> dict[str, Any]:
         results |= goals_report.as_json(found.goals)
     if found.completeness is not None:
         results |= completeness_report.as_json(found.completeness)
+    if found.verdicts is not None:
+        results |= verdicts_json(found.verdicts)
     if found.trees is not None:
         results |= trees_report.as_json(found.trees)
     return {**results, "missing": [asdict(one) for one in found.missing]}

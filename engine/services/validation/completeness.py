@@ -20,7 +20,7 @@ from engine.records.validation import CompletenessTable, RowKind, TruncationRow
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
-from engine.store import conversations, imports, scores
+from engine.store import conversations, generated_ends, imports, scores
 from engine.store.project import Project
 from engine.store.scores import ScoreConfig
 from engine.store.sql import id_pages, snapshot
@@ -34,6 +34,7 @@ from engine.validate.completeness import (
     places,
     truth_tables,
 )
+from engine.validate.every_boundary import boundary_rows
 from engine.validate.keywords import sounds_complete
 from engine.validate.statistics.classification import THRESHOLD
 from engine.validate.statistics.curves import reliability, roc
@@ -75,6 +76,8 @@ def completeness_table(
     seed: int = 0,
     limit: int | None = None,
     same_kind: bool = False,
+    as_generated: bool = False,
+    every_boundary: bool = False,
     on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
     """Runs the truncation test on the same conversations and cuts for every configuration of scores.
@@ -90,6 +93,8 @@ def completeness_table(
         seed: Seed of the random cuts.
         limit: Test at most this many conversations; None tests all.
         same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
+        as_generated: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
+        every_boundary: Also compare the scores with how often conversations end, at every boundary.
         on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
@@ -99,16 +104,21 @@ def completeness_table(
     held_out = None if run is None else held_out_by(run_named(Path(project.path), run))
     called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
-        every = scores.configs(conn)
+        # scores from outside are of whole conversations only, so that none could be cut
+        every = [config for config in scores.configs(conn) if config.mode != "outside"]
         configs = _wanted(every, mode, called)
         used = [runs[c.adapter] for c in configs if c.adapter is not None and c.adapter in runs]
         asked = _asked(conn, query or ListQuery(), held_out, used)
         keys = list(asked.names)[:limit]
         names = {key: asked.names[key] for key in keys}
         on_step("reading the scores")
-        found = {
-            config.config_hash: scores.values(conn, config.config_hash, keys) for config in configs
-        }
+        read = generated_ends.values if as_generated else scores.values
+        found = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
+        if as_generated and not any(found.values()):
+            raise UsageError(
+                "What the models write at the boundaries was not recorded for these scores.",
+                "`workbench run complete PROJECT --paper` scores with a model of this machine.",
+            )
         kept, left_out = _covered(configs, found)
         origins = adapter_origins(conn, catalog, configs, runs)
         titles = _titles(configs, origins)
@@ -131,6 +141,7 @@ def completeness_table(
         ways.update(_baselines(conn, where))
         truth = {key: one for key, one in imports.truths(conn) if key in names}
     on_step("drawing conversations")
+    told = {title: way for title, way in ways.items() if title not in _BASELINES}
     by_title = {titles[config.config_hash]: config for config in kept}
     cuttable = sum(place.cut is not None for place in where.values())
     return CompletenessTable(
@@ -147,6 +158,7 @@ def completeness_table(
         trained=asked.trained,
         same_kind=same_kind,
         contrasts=cut_contrasts(ways, where, THRESHOLD),
+        every_boundary=boundary_rows(told, where) if every_boundary else (),
         left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from engine.records.interval import Interval
@@ -187,6 +187,7 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
             "left_out": [{"name": name, "scored": count} for name, count in found.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
             **contrasts_json(found.contrasts),
+            "every_boundary": [asdict(row) for row in found.every_boundary],
             "truths": [
                 {
                     "claim": table.claim,

@@ -260,9 +260,7 @@ class WatchStage:
                 known: Event = {
                     "conversation": about[key].external_id,
                     "source": about[key].source,
-                    "goal": next(
-                        (label for label, _, first_goal in goals[key] if first_goal), None
-                    ),
+                    "goal": next((one.label for one in goals[key] if one.first), None),
                     "novel": not goals[key] if clustered else None,
                 }
                 for event in _events(entry, curve, reported.get(key, 0), rule, rules):

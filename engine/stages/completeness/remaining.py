@@ -16,7 +16,7 @@ from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
-from engine.store import conversations, scores
+from engine.store import conversations, generated_ends, scores
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.worker.client import ModelProcess, OnProgress
@@ -34,14 +34,18 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         model: RunModel,
         prompt: Prompt,
         scores_key: Callable[[], str],
+        *,
+        as_generated: bool = False,
     ) -> None:
         """Prepares a run.
 
         Args:
             scores_key: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
+            as_generated: Generate for the conversations after which the model does not write the end tag, instead of
+                those below the threshold.
         """
         super().__init__(project, process, model)
-        self._prompt, self._scores_key = prompt, scores_key
+        self._prompt, self._scores_key, self._as_generated = prompt, scores_key, as_generated
         self.written = self.empty = 0
 
     @property
@@ -67,8 +71,13 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
             Cancelled: `interrupt` was called.
         """
         with self._project.reading() as conn:
-            below = scores.below_threshold(conn, self._scores_key())
-            missing = set(scores.ids_without_remaining(conn, self.config_hash, self._scores_key()))
+            scored, own = self._scores_key(), self.config_hash
+            if self._as_generated:
+                below: Sequence[int] = generated_ends.goes_on(conn, scored)
+                missing = set(generated_ends.goes_on(conn, scored, without_remaining=own))
+            else:
+                below = scores.below_threshold(conn, scored)
+                missing = set(scores.ids_without_remaining(conn, own, scored))
             chars = [row.chars for row in conversations.rows(conn, below)]
         if not missing:
             return

@@ -19,7 +19,7 @@ from engine.stages.completeness.remaining import RemainingStage
 from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
-from engine.store import conversations, runs, scores, settings
+from engine.store import conversations, generated_ends, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.worker.client import ModelProcess, OnProgress
@@ -70,6 +70,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self._selection, self._measured = selection, measured
         self._remaining: RemainingStage | None = None
         self._written: dict[int, WrittenOn] = {}
+        self._generated: list[tuple[int, int, bool]] = []
         self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
 
@@ -146,8 +147,10 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
         scores.add(conn, self.config_hash, run_id, entries)
+        stored = {entry.conversation_id for entry in entries}
+        ends = [one for one in self._generated if one[0] in stored]
+        generated_ends.add(conn, self.config_hash, ends)
         if self._remaining:
-            stored = {entry.conversation_id for entry in entries}
             written = {at: found for at, found in self._written.items() if at in stored}
             self._remaining.store_written(conn, run_id, written)
 
@@ -167,6 +170,12 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
         self._written = {at: one.written for at, one in by_id.items() if one.written}
+        self._generated = [
+            (log.id, log.pieces[point.boundary].message, point.generated)
+            for log in scorable
+            for point in by_id[log.id].curve
+            if point.generated is not None
+        ]
         return [_entry(log, by_id.get(log.id)) for log in logs]
 
     def _remaining_request(self) -> RemainingRequest | None:

@@ -15,8 +15,10 @@ from typing import Any
 
 from engine.errors import WorkbenchError
 from engine.filters import ANY, NONE, NOVEL
+from engine.records.goals import GoalOfConversation
 from engine.store.goals import clusterings
 from engine.store.idset import IdSet, read_ids
+from engine.store.sql import chunks, placeholders
 
 LEAST_SHARE = 0.15
 """Share from which a second goal counts, as in `engine.goals.clusters.membership`."""
@@ -31,21 +33,33 @@ _OWN = (
     f" AND group_id IN ({_BECAME})"
 )
 _MOVED_THERE = f"{_MOVED} AND group_id IN ({_BECAME})"
-SECOND = (
+PROPOSED_SECOND = (
     "SELECT conversation_id, second.current AS current, second_share AS share FROM membership AS m"
     " JOIN goal_group AS second"
     " ON second.clustering_id = m.clustering_id AND second.group_id = 'c' || m.second"
     " LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)"
     " LEFT JOIN goal_group AS own ON own.clustering_id = m.clustering_id AND own.group_id ="
     " CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE v.group_id END"
-    " WHERE m.clustering_id = ?1 AND second_share >= 0.15 AND own.current <> second.current"
+    " WHERE m.clustering_id = ?1 AND m.conversation_id {0}"
+    " AND second_share >= 0.15 AND own.current <> second.current"
     " UNION ALL"
     " SELECT a.conversation_id, g.current, json_extract(o.value, '$[1]')"
     " FROM assignment AS a JOIN json_each(a.others) AS o JOIN goal_group AS g"
     " ON g.clustering_id = a.clustering_id AND g.group_id = json_extract(o.value, '$[0]')"
-    " WHERE a.clustering_id = ?1 AND a.others <> '[]'"
+    " WHERE a.clustering_id = ?1 AND a.conversation_id {0} AND a.others <> '[]'"
 )
-"""(conversation_id, current group, share) of every further goal that a conversation of the clustering ?1 may have."""
+"""(conversation_id, current group, share) of every further goal that a conversation of the clustering ?1 may have by
+its vector; the place is for a condition on its id."""
+SECOND = (
+    f"SELECT * FROM ({PROPOSED_SECOND.format('IS NOT NULL')}) WHERE (conversation_id, current) NOT IN"
+    " (SELECT conversation_id, current FROM (SELECT s.conversation_id, b.current, s.kind, max(s.id)"
+    " FROM second_goal AS s JOIN goal_group AS b"
+    " ON b.clustering_id = s.clustering_id AND b.group_id = s.group_id"
+    " WHERE s.clustering_id = ?1 AND b.current IS NOT NULL AND s.kind <> 'undo'"
+    " AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = s.id)"
+    " GROUP BY s.conversation_id, b.current) WHERE kind = 'remove')"
+)
+"""The same for all conversations, without those that a person removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +154,31 @@ def with_share(conn: sqlite3.Connection, condition: str, values: Sequence[float]
     )
 
 
-def of_conversation(
-    conn: sqlite3.Connection, conversation_id: int
-) -> list[tuple[str, float | None, bool]]:
-    """(label, share, whether it is the first goal) of each goal of a conversation in the clustering that is shown, the
-    first goal first."""
+def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[GoalOfConversation]:
+    """The goals of a conversation in the clustering that is shown, the first goal first."""
     rows = conn.execute(
-        "SELECT goal, share, main FROM conversation_goal WHERE conversation_id = ?"
+        "SELECT goal, share, main, confirmed FROM conversation_goal WHERE conversation_id = ?"
         " ORDER BY main DESC, share DESC",
         (conversation_id,),
     )
-    return [(goal, share, bool(main)) for goal, share, main in rows]
+    return [
+        GoalOfConversation(goal, share, bool(main), bool(confirmed))
+        for goal, share, main, confirmed in rows
+    ]
+
+
+def first_goals(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Label of the first goal of these conversations in the clustering that is shown; those without one are absent."""
+    found: dict[int, str] = {}
+    for keys in chunks(ids):
+        found.update(
+            conn.execute(
+                "SELECT conversation_id, goal FROM conversation_goal WHERE main"
+                f" AND conversation_id IN ({placeholders(keys)})",
+                keys,
+            ).fetchall()
+        )
+    return found
 
 
 def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tuple[str, int]]:

@@ -23,6 +23,9 @@ from engine.store.migrations.m010_earlier_states import m010_earlier_states
 from engine.store.migrations.m011_one_query import m011_one_query
 from engine.store.migrations.m012_checks import m012_checks
 from engine.store.migrations.m013_watch import m013_watch
+from engine.store.migrations.m014_annotators import m014_annotators
+from engine.store.migrations.m015_generated import m015_generated
+from engine.store.migrations.m016_second_goals import m016_second_goals
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -38,6 +41,9 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m011_one_query,
     m012_checks,
     m013_watch,
+    m014_annotators,
+    m015_generated,
+    m016_second_goals,
 )
 
 SCHEMA = len(MIGRATIONS)

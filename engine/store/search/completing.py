@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from engine.filters import DOTTED, Filter, Term
+from engine.filters import DOTTED, FIELDS, Filter, Term
 from engine.records.scores import State
 from engine.store import facets, settings
 from engine.store.goals import groups as goal_groups
 from engine.store.idset import IdSet
 from engine.store.search.field_values import SOURCES, TAGS
 from engine.store.search.query import in_state, matching
+from engine.store.second_verdicts import NAMED_OPINIONS
 from engine.store.sql import snapshot
 from engine.store.verdicts import CURRENT_VERDICTS
 
@@ -25,6 +26,7 @@ _MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM 
 _BY_ROW = {
     "tag": TAGS,
     "verdict": f"SELECT conversation_id, verdict AS value FROM ({CURRENT_VERDICTS})",
+    "annotator": f"SELECT conversation_id, annotator AS value FROM ({NAMED_OPINIONS})",
     "source": SOURCES,
     "date": _MONTHS,
 }
@@ -55,7 +57,7 @@ def values(conn: sqlite3.Connection, field: str, rest: Filter, limit: int = MOST
         if field == "state":
             return _states(conn, among)
         if field == "disagreement":
-            return _choices(conn, rest, field, ("verdict", "scores"))
+            return _choices(conn, rest, field, FIELDS[field].choices)
         if field in _BY_ROW:
             return _by_row(conn, _BY_ROW[field], among, limit, in_order=field == "date")
     return []

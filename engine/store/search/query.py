@@ -26,6 +26,7 @@ from engine.store.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.store.goals import groups as goal_groups
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
+from engine.store.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
 from engine.store.sql import MESSAGE_BITS, placeholders
 from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
 
@@ -48,6 +49,7 @@ _JUDGED = {
     "verdict": (CURRENT_VERDICTS, "verdict"),
     "tag": (CURRENT_TAGS, "tag"),
     "note": (CURRENT_NOTES, "note"),
+    "annotator": (NAMED_OPINIONS, "annotator"),
 }
 _OF_FEW = {TEXT, "remaining", *_JUDGED}
 _OF_TREES = {
@@ -294,7 +296,7 @@ def _judged(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 def _disagreeing(
     conn: sqlite3.Connection, term: Term, among: IdSet, rule: DecisionRule, config: str | None
 ) -> IdSet:
-    """Those of `among` that one calls complete and the other incomplete."""
+    """Those of `among` that one calls complete and the other incomplete, or on which people disagree."""
 
     def scored(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
         complete, incomplete = (
@@ -309,6 +311,8 @@ def _disagreeing(
         rows = f"SELECT conversation_id FROM ({CURRENT_VERDICTS}) WHERE verdict = ?"
         found |= complete & _select(conn, among, rows, (Verdict.INCOMPLETE,))
         found |= incomplete & _select(conn, among, rows, (Verdict.COMPLETE,))
+    if "people" in term.values:
+        found |= _select(conn, among, DISAGREEMENTS, ())
     if "scores" in term.values:
         for other in scores.configs(conn):
             if other.config_hash != config:

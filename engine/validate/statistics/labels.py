@@ -1,4 +1,5 @@
-"""Agreement of two labellers: accuracy and Cohen's kappa, with quadratic weights for grades."""
+"""Agreement of labellers: of two by accuracy and Cohen's kappa (with quadratic weights for grades), of any number by
+Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -67,6 +68,38 @@ def agree(
         _known(_kappa(tables, same)),
         _known(_kappa(tables, steps)) if grades else None,
     )
+
+
+def alpha(counts: npt.NDArray[np.int64]) -> Interval | None:
+    """Krippendorff's alpha for nominal labels, with a 95% interval by resampling the items.
+
+    alpha = 1 - observed / expected disagreement, over the items with two labels or more (K. Krippendorff, "Computing
+    Krippendorff's Alpha-Reliability", 2011, section C): 1 is agreement, 0 what chance gives.
+
+    Args:
+        counts: How many labellers gave each label to each item, shape (items, labels).
+
+    Returns:
+        None where nothing has two labels, or all labels are the same.
+    """
+    counts = counts[counts.sum(axis=1) > 1]
+    if not len(counts):
+        return None
+    # items alike are one, so that the size of the draws does not grow with the number of items
+    alike, times = np.unique(counts, axis=0, return_counts=True)
+    labels = alike.sum(axis=1)
+    unequal = (labels**2 - (alike**2).sum(axis=1)) / (labels - 1)
+    drawn = np.random.default_rng(SEED).multinomial(len(counts), times / len(counts), size=DRAWS)
+    weight = np.concatenate([times[None], drawn]).astype(float)
+    by_label = weight @ alike
+    every = by_label.sum(axis=1)
+    observed = weight @ unequal / every
+    pairs = every**2 - (by_label**2).sum(axis=1)
+    chance = pairs / (every * (every - 1))
+    beyond: Floats = np.divide(
+        observed, chance, out=np.full_like(observed, np.nan), where=pairs > 0
+    )
+    return _known(1 - beyond)
 
 
 def shared(

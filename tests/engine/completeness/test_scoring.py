@@ -17,7 +17,7 @@ from engine.completeness.scoring import (
 )
 from engine.errors import Cancelled, ModelError
 from engine.model.interface import Capacity, Span
-from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob
+from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob, next_logits
 
 HEADER = (10, 84)
 INLINE = QuestionTokens((), (END,), HEADER)
@@ -101,6 +101,24 @@ def test_scores_are_the_products_of_probabilities(
     probabilities of the definition.
     """
     check(ToyModel(capacity), segments, QUESTIONS[name])
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@settings(max_examples=20, deadline=None)
+@given(segments=logs())
+def test_what_is_generated_is_the_most_probable_text(name: str, segments: list[Segment]) -> None:
+    """A mark is one where the end is generated if each token of the end tag is the most probable one after those
+    before it, and no other."""
+    asked = QUESTIONS[name]
+    scored = BoundaryScorer(ToyModel(replace(ROOMY, batch=16))).score(segments, asked)
+    for segment, readings in zip(segments, scored, strict=True):
+        for mark, reading in zip(segment.marks, readings, strict=True):
+            before = [*segment.tokens[:mark], *asked.suffix]
+            greedy = [
+                int(next_logits([*before, *asked.end[:nth]]).argmax())
+                for nth in range(len(asked.end))
+            ]
+            assert reading.generated == (tuple(greedy) == asked.end)
 
 
 @settings(max_examples=60, deadline=None)

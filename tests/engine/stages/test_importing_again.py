@@ -31,7 +31,7 @@ from engine.stages.goals.clustering import ClusterStage
 from engine.stages.goals.embedding import EmbedStage
 from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
-from engine.store import conversations, imports, verdicts
+from engine.store import conversations, imports, second_verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.goals import clusterings
 from engine.store.project import Project
@@ -245,7 +245,7 @@ class TestGrown:
         assert triage.tally()[Verdict.COMPLETE] == 0
         assert [item.conversation_id for item in triage.queue().items] == [1]
         assert found_by(project, "tag:tram") == [1]
-        (exported,) = verdicts.export_verdicts(project.reader())
+        (exported,) = second_verdicts.export_verdicts(project.reader())
         assert exported.verdict == current
         assert exported.repeats == ()
 

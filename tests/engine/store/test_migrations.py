@@ -15,7 +15,16 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.interval import Interval
 from engine.records.scores import EndingTest, State
 from engine.records.triage import Verdict
-from engine.store import example_probes, hidden_states, plays, scores, settings, trees, verdicts
+from engine.store import (
+    example_probes,
+    generated_ends,
+    hidden_states,
+    plays,
+    scores,
+    second_verdicts,
+    settings,
+    trees,
+)
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
 from engine.store.goals import answers as goal_answers
@@ -93,7 +102,7 @@ def test_what_schema_2_brought(tmp_path: Path) -> None:
         assert remaining is not None
         assert remaining.text == "Say where it is."
         with project.reading() as conn:
-            assert verdicts.repeats(conn, 3) == (Verdict.UNSURE,)
+            assert second_verdicts.repeats(conn, 3) == (Verdict.UNSURE,)
             assert trees.frame(conn, 1, 2) == {"nodes": 3}
 
 
@@ -115,6 +124,20 @@ def test_what_schema_5_brought(tmp_path: Path) -> None:
         assert (line.messages, line.text) == ((("user", "I want a red bicycle"),), "Sold!")
         key = "00ff" * 16
         assert plays.replies(conn, [key])[key] == ("Sold!", "end", "1 of 3 messages left out")
+
+
+def test_what_schema_15_brought(tmp_path: Path) -> None:
+    """Decisions by what is generated, of a file of schema 15, are found; without the scores they are gone."""
+    load(RELEASED[14], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project:
+        with project.reading() as conn:
+            assert generated_ends.values(conn, "config-a", [1, 2, 3]) == {1: {1: 1.0}, 3: {1: 0.0}}
+            assert generated_ends.counts(conn, "config-a") == (1, 1)
+            assert generated_ends.goes_on(conn, "config-a") == [3]
+            assert generated_ends.goes_on(conn, "config-a", without_remaining="r") == []
+        project.write(lambda conn: scores.drop(conn, "config-a"))
+        with project.reading() as conn:
+            assert generated_ends.values(conn, "config-a", [1, 2, 3]) == {}
 
 
 def test_what_schema_7_brought(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from engine.errors import ProjectError, ProjectReadOnly, UsageError
 from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import ConversationRow
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
-from engine.store import queue, verdicts
+from engine.store import queue, second_verdicts, verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.migrations.schema import migrate
 from engine.store.project import Project
@@ -148,7 +148,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
         if stands and stands[0]:
             expected[stands[0]] += 1
         repeated = tuple(v for k, keys, v, _ in model.active if k == "repeat" and key in keys)
-        assert verdicts.repeats(conn, key) == repeated
+        assert second_verdicts.repeats(conn, key) == repeated
     assert verdicts.tally(conn) == expected
     conn.close()
 
@@ -222,7 +222,9 @@ class TestStore:
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
         TriageStore(project).give(1, Verdict.COMPLETE, "ok")
         with project.reading() as conn:
-            lines = [(j.external_id, j.verdict.verdict) for j in verdicts.export_verdicts(conn)]
+            lines = [
+                (j.external_id, j.verdict.verdict) for j in second_verdicts.export_verdicts(conn)
+            ]
         assert lines == [("a", Verdict.COMPLETE), ("c", Verdict.COMPLETE)]
 
 
@@ -286,6 +288,25 @@ class TestQueue:
             "disagreement: tiny.gguf says incomplete, tiny.gguf says complete"
         )
 
+    def test_people_who_disagree(self, project: Project) -> None:
+        """The order `people` has what people disagree on, with what each says, until somebody decides."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
+        triage = TriageStore(project)
+        triage.annotator = "ann"
+        for n in (1, 2, 3):
+            triage.give(n, Verdict.COMPLETE)
+        triage.annotator = ""
+        triage.repeat(1, Verdict.INCOMPLETE)
+        triage.repeat(2, Verdict.COMPLETE)
+        triage.repeat(3, Verdict.UNSURE)
+        page = triage.queue("people")
+        assert [item.conversation_id for item in page.items] == [1, 3]
+        assert page.items[0].why == "people disagree: (no name) says incomplete, ann says complete"
+        triage.give(3, Verdict.INCOMPLETE)
+        assert [item.conversation_id for item in triage.queue("people").items] == [1]
+        triage.undo()
+        assert triage.queue("people").total == 2
+
     def test_the_list_as_it_is(self, project: Project) -> None:
         """The order `list` is that of the list's query, with complete ones and without judged ones."""
         fill(project, [talk(str(n), "hi " * n) for n in range(1, 5)])
@@ -340,10 +361,28 @@ class TestAgain:
         assert triage.tally()[Verdict.COMPLETE] == 25
         assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
         with project.reading() as conn:
-            pairs = verdicts.repeated_pairs(conn)
-            lines = {j.external_id: j.repeats for j in verdicts.export_verdicts(conn)}
+            pairs = second_verdicts.repeated_pairs(conn)
+            lines = {j.external_id: j.repeats for j in second_verdicts.export_verdicts(conn)}
         assert pairs == [(n, Verdict.COMPLETE, Verdict.INCOMPLETE) for n in sorted(asked)]
         assert lines[str(asked[0])] == (Verdict.INCOMPLETE,)
+
+    def test_what_others_judged(self, project: Project) -> None:
+        """A person judges second what others judged and they did not; their own repeats are of their own verdicts."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
+        triage = TriageStore(project)
+        for name, first in (("ann", 1), ("bob", 16)):
+            triage.annotator = name
+            for n in range(first, first + 15):
+                triage.give(n, Verdict.COMPLETE)
+        assert set(triage.to_judge_second(50)) == set(range(1, 16))
+        triage.repeat(3, Verdict.INCOMPLETE)
+        assert set(triage.to_judge_second(50)) == set(range(1, 16)) - {3}
+        assert set(triage.to_repeat(50)) == set(range(16, 21))
+        triage.annotator = "cy"
+        assert len(triage.to_judge_second(50)) == 30
+        assert triage.to_repeat(50) == []
+        with project.reading() as conn:
+            assert second_verdicts.repeated_pairs(conn) == []
 
     def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""

@@ -95,7 +95,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         assert 0 < int(found.replace(",", "")) < count
         await press(pilot, "enter", "right", "q", "escape")
 
-        await press(pilot, "3", "O", *["down"] * 5, "enter")
+        await press(pilot, "3", "O", *["down"] * 6, "enter")
         assert "calibration sample" in text(pilot)
         triage = pilot.app.screen
         assert isinstance(triage, TriageScreen)

@@ -16,6 +16,7 @@ from engine.records.runs import Estimate
 from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.records import TreeItem
+from engine.services.trees.unusual import FEWEST, Deciles
 from engine.services.workspace import Services
 from engine.stages.trees import tree_row
 from engine.store import trees as stored
@@ -23,7 +24,7 @@ from engine.store.project import Project
 from engine.store.trees import TreeEntry
 from engine.trees.tree import TreeOptions
 from screens.reader.screen import ReaderScreen
-from screens.trees.columns import FEWEST, ORDERS, Deciles, ordered
+from screens.trees.columns import ORDERS, ordered
 from screens.trees.list_screen import TreeSetScreen
 from screens.trees.pane import TreePane
 from screens.trees.scatter import CURSOR

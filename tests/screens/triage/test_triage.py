@@ -10,6 +10,7 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.scores import DecisionRule
 from engine.records.triage import TriageItem, TriagePage, Verdict
 from engine.store import verdicts
+from engine.store.verdicts import Act
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.triage.queue import TriageQueue
@@ -76,7 +77,7 @@ class TestVerdicts:
         follows."""
         support = project()
         waiting = [item.conversation_id for item in support.triage.queue().items]
-        acts = [(key, Verdict.COMPLETE, "by ann") for key in waiting[:2]]
+        acts = [Act(key, "give", Verdict.COMPLETE, annotator="ann") for key in waiting[:2]]
         support.file.write(lambda conn: verdicts.give_all(conn, acts))
         async with opened(support) as pilot:
             await press(pilot, "3", "u")
@@ -411,6 +412,34 @@ class TestBlind:
             assert "Blind repeats begin at 20 verdicts; there are 18." in text(pilot)
             await press(pilot, "c", "c")
             assert "b asks ten of them again, blind" in text(pilot)
+
+
+class TestPeople:
+    async def test_two_people(self) -> None:
+        """`@` asks for a name; `b` asks what others judged, says how far the two agree, and what they disagree on
+        waits in an order of its own until somebody decides."""
+        support = judged(30, 12)
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, "@", *"bob", "enter")
+            assert "Your verdicts are stored with the name bob from now on." in text(pilot)
+            await press(pilot, "b")
+            assert "Second verdict 1 of 10" in text(pilot)
+            assert "no verdict yet" not in text(pilot)
+            await press(pilot, *"iiiiiiiiii")
+            found = support.calibration.people()
+            assert found.people == {"": 12, "bob": 10}
+            assert "(no name) and bob agree on" in text(pilot)
+
+            await press(pilot, "O", *["down"] * 4, "enter")
+            open_ones = found.disagreements
+            assert open_ones > 0
+            assert f"1 of {open_ones}" in text(pilot)
+            assert "people disagree: (no name)" in text(pilot)
+            await press(pilot, "c")
+            assert support.calibration.people().disagreements == open_ones - 1
+
+            await press(pilot, "K")
+            assert "(no name) and bob agree on" in text(pilot)
 
 
 class TestAgreement:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from engine.errors import FormatError
 from engine.records.triage import Verdict
-from engine.services.exports import ExportFiles
+from engine.services.exports import ExportFiles, verdict_line
 from engine.services.triage.answers import AnswerReport, import_answers
-from engine.store import verdicts
+from engine.store import second_verdicts, verdicts
 from engine.store.project import Project
+from engine.store.triage import TriageStore
 from tests.engine.store.support import fill, talk
 
 
@@ -55,7 +56,7 @@ def labelled(task: dict[str, Any], *answers: tuple[str, str, Any]) -> dict[str, 
     }
 
 
-def imported(project: Project, tmp_path: Path, tasks: Any, **options: bool) -> AnswerReport:
+def imported(project: Project, tmp_path: Path, tasks: Any, **options: Any) -> AnswerReport:
     file = tmp_path / "answers.json"
     file.write_text(json.dumps(tasks), encoding="utf-8")
     return import_answers(project, file, **options)
@@ -97,10 +98,12 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
         "not_understood": 1,
     }  # fmt: skip
     assert report.annotators == {"7": 6, "ann@example.org": 1, "8": 1}
-    assert stands(project) == {**before, 1: (Verdict.INCOMPLETE, "ann@example.org: no refund")}
+    assert stands(project) == {**before, 1: (Verdict.INCOMPLETE, "no refund")}
 
     assert imported(project, tmp_path, answers, replace=True).outcomes["replaced"] == 1
-    assert stands(project)[2] == (Verdict.INCOMPLETE, "by 7")
+    assert stands(project)[2] == (Verdict.INCOMPLETE, "")
+    with project.reading() as conn:
+        assert (verdicts.current(conn, 2) or missing()).annotator == "7"
     project.write(verdicts.undo)
     assert stands(project)[2] == (Verdict.COMPLETE, "")
     project.write(verdicts.undo)
@@ -135,11 +138,11 @@ def test_argilla(project: Project, tmp_path: Path) -> None:
     found[1]["responses"] = {"verdict": [{"value": "complete", "user_id": ann, "status": "draft"}]}
     report = imported(project, tmp_path, found)
     assert report.outcomes == {"given": 1, "unanswered": 7}
-    assert stands(project) == {1: (Verdict.UNSURE, f"by {ann}; {bob}: Two lamps?")}
+    assert stands(project) == {1: (Verdict.UNSURE, "Two lamps?")}
 
 
 def test_own_exports(project: Project, tmp_path: Path) -> None:
-    """Verdicts that another project exported are given by the ids of conversations; tags are counted."""
+    """Verdicts, notes and tags that another project exported are given by the ids of conversations."""
     other = Project.open(tmp_path / "other.wb", create=True)
     fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
     other.write(lambda conn: verdicts.give(conn, 4, Verdict.INCOMPLETE, "broken"))
@@ -150,6 +153,81 @@ def test_own_exports(project: Project, tmp_path: Path) -> None:
     report = import_answers(project, file)
     assert (report.outcomes, report.tags) == ({"given": 1}, 1)
     assert stands(project) == {4: (Verdict.INCOMPLETE, "broken")}
+
+
+def said(project: Project) -> list[dict[str, Any]]:
+    """All that was said in a project, as `export verdicts` writes it, without the times."""
+    with project.reading() as conn:
+        lines = map(verdict_line, second_verdicts.export_verdicts(conn))
+        return [{**line, "given_at": None} for line in lines]
+
+
+def test_people(project: Project, tmp_path: Path) -> None:
+    """Each person's verdict is kept; the one of most people comes into force, and none where as many differ."""
+    tasks = [
+        {"key": None, "conversation": f"c{number}", "verdict": verdict, "annotator": name}
+        for number, verdict, name in (
+            (0, "complete", "ann"), (0, "incomplete", "bob"),
+            (1, "complete", "ann"), (1, "incomplete", "bob"), (1, "incomplete", "cy"),
+            (2, "unsure", ""), (2, "unsure", "bob"),
+        )
+    ]  # fmt: skip
+    report = imported(project, tmp_path, tasks, annotator="dee")
+    assert report.outcomes == {"given": 2, "disagreements": 1}
+    assert report.annotators == {"bob": 3, "ann": 2, "cy": 1, "dee": 1}
+    found = {line["id"]: line for line in said(project)}
+    assert (found["c0"]["verdict"], len(found["c0"]["others"])) == (None, 2)
+    assert (found["c1"]["verdict"], found["c1"]["annotator"]) == ("incomplete", "bob")
+    assert found["c1"]["others"] == [
+        {"annotator": "ann", "verdict": "complete"},
+        {"annotator": "cy", "verdict": "incomplete"},
+    ]
+    assert (found["c2"]["annotator"], found["c2"]["disagreement"]) == ("dee", False)
+    with project.reading() as conn:
+        assert second_verdicts.disagreements(conn) == [1]
+    imported(project, tmp_path, [{**tasks[0], "annotator": "cy"}])
+    with project.reading() as conn:
+        assert second_verdicts.disagreements(conn) == []
+        assert (verdicts.current(conn, 1) or missing()).verdict is Verdict.COMPLETE
+    for name in ("dee", "eve"):
+        imported(project, tmp_path, [{**tasks[1], "annotator": name}])
+    with project.reading() as conn:
+        assert second_verdicts.disagreements(conn) == [1]
+    project.write(lambda conn: verdicts.give(conn, 1, Verdict.INCOMPLETE, annotator="ann"))
+    with project.reading() as conn:
+        assert second_verdicts.disagreements(conn) == []
+
+
+def test_round_trip(project: Project, tmp_path: Path) -> None:
+    """What `export verdicts` writes, imported into an empty project, is exported again as it was."""
+    other = Project.open(tmp_path / "other.wb", create=True)
+    fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
+    triage = TriageStore(other)
+    triage.annotator = "ann"
+    for key in range(1, 6):
+        triage.give(key, Verdict.COMPLETE, "why" if key == 2 else "")
+    triage.repeat(1, Verdict.UNSURE)
+    triage.annotator = "bob"
+    for key in (2, 3, 4):
+        triage.repeat(key, Verdict.INCOMPLETE if key < 4 else Verdict.COMPLETE)
+    triage.give(3, Verdict.INCOMPLETE, "decided")
+    triage.repeat(6, Verdict.COMPLETE)
+    triage.tag([5, 6, 7], "late")
+    triage.annotator = "ann"
+    triage.repeat(6, Verdict.UNSURE)
+    triage.note(8, "only a note")
+    file = tmp_path / "verdicts.jsonl"
+    ExportFiles(other).export("verdicts", None, str(file))
+    import_answers(project, file)
+    expected = said(other)
+    other.close()
+    assert said(project) == expected
+    assert import_answers(project, file).outcomes["given"] == 0
+    assert said(project) == expected
+
+
+def missing() -> NoReturn:
+    raise AssertionError("nothing was said")
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", '[{"messages": []}]', '{"verdict": "complete"}'])

@@ -19,7 +19,7 @@ from engine.run_directory.config import Recipe, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import runs_folder
 from engine.services.workspace import Workspace
-from engine.store import runs, scores
+from engine.store import generated_ends, runs, scores
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.validate.truncation import cut_at
@@ -456,3 +456,36 @@ class TestPicture:
         code, out, err = asked(capsys, path, "--against", "cut")
         assert (code, out) == (2, "")
         assert "--plot FILE" in err
+
+
+class TestAsInThePaper:
+    def test_what_is_generated_decides(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With --paper the decision is whether the end tag is written, whatever the probability; scores without
+        such decisions have no row."""
+        code, _, err = asked(capsys, path, "--paper")
+        assert (code, "--paper" in err) == (2, True)
+        with Project.open(path) as project:
+            rows = [
+                (key, 2 * turn + 1, turn == 2 and key <= COUNT // 2)
+                for key in range(1, COUNT + 1)
+                for turn in range(3)
+            ]
+            project.write(lambda conn: generated_ends.add(conn, "base-None", rows))
+        (row, *others) = as_json(capsys, path, "--paper")["rows"]
+        assert [row["name"], *(one["kind"] for one in others)] == [
+            "base", "keywords", "position",
+        ]  # fmt: skip
+        assert (row["precision"], row["recall"], row["accuracy"]) == (1.0, 0.5, 0.75)
+
+    def test_every_boundary(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """--every-boundary compares scores with how often conversations end; the correction of .3 at one end in three
+        makes it smaller."""
+        found = as_json(capsys, path, "--every-boundary", "--mode", "base")
+        (row,) = found["every_boundary"]
+        assert (row["name"], row["boundaries"]) == ("base", 3 * COUNT)
+        assert (row["share"], row["mean"]) == (pytest.approx(1 / 3), pytest.approx(0.3))
+        assert row["ece"]["value"] == pytest.approx(1 / 3 - 0.3)
+        assert row["corrected"]["value"] == pytest.approx(1 / 3 - 0.1 / (0.1 + 0.7 * 2 / 3))
+        assert "every boundary" in asked(capsys, path, "--every-boundary")[1]

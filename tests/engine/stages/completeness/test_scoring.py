@@ -23,7 +23,7 @@ from engine.records.scores import DecisionRule, State
 from engine.stages.completeness.scoring import question_for
 from engine.stages.logs import NO_BOUNDARY
 from engine.stages.selection import Selection
-from engine.store import conversations, runs, scores, settings
+from engine.store import conversations, generated_ends, runs, scores, settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -127,6 +127,22 @@ class TestWhatIsWritten:
             assert 0 < (line.score.p_end or 0) < 1
             assert line.score.p_end_normalised == line.score.curve[-1].p_end_normalised
             assert line.score.noise == 0.01
+
+    def test_what_is_generated_is_known_at_every_boundary(self, uninterrupted: Path) -> None:
+        """Each boundary has a decision by what is generated. Where the end is written, nothing that the format allows
+        is more probable."""
+        with Project.open(uninterrupted) as project, project.reading() as conn:
+            key = settings.score_config(conn) or ""
+            lines = [line.score for line in scores.export_scores(conn) if line.score is not None]
+            found = generated_ends.values(conn, key, [line.conversation_id for line in lines])
+            complete, incomplete = generated_ends.counts(conn, key)
+        scored_ones = [line for line in lines if line.curve]
+        assert complete + incomplete == len(scored_ones)
+        for line in scored_ones:
+            curve = found[line.conversation_id]
+            assert list(curve) == [point.message for point in line.curve]
+            for point in line.curve:
+                assert not curve[point.message] or point.p_end_normalised > 0.5
 
     def test_remaining_tasks(self, uninterrupted: Path) -> None:
         """Conversations below the threshold, and only these, have remaining tasks or a reason."""

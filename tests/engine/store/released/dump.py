@@ -24,6 +24,7 @@ from engine.store import (
     checks,
     cjk_index,
     example_probes,
+    generated_ends,
     hidden_states,
     imports,
     plays,
@@ -113,11 +114,15 @@ def sample_project(path: Path) -> None:
         triage.repeat(3, Verdict.UNSURE)
         triage.note(1, "taken back")
         triage.undo()
+        triage.annotator = "ann"
+        triage.repeat(1, Verdict.INCOMPLETE)
         project.write(_teach)
         found = CheckEntry(1, "en", frozenset({"email"}), bytes(256))
         project.write(lambda conn: checks.put(conn, [found]))
         project.write(lambda conn: checks.put_copies(conn, [[1, 3]]))
         project.write(lambda conn: watched.put(conn, [WatchedEntry(1, 2, 0.25)]))
+        ends = [(1, 1, True), (3, 1, False)]
+        project.write(lambda conn: generated_ends.add(conn, "config-a", ends))
 
 
 def _grow(conn: sqlite3.Connection) -> None:
@@ -175,6 +180,7 @@ def _probe(conn: sqlite3.Connection) -> None:
     hidden_states.add(conn, "h", 1, [StateEntry(1, places, states, None, 30)])
     test = EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
     scores.register(conn, scores.ScoreConfig("p", "probe", "tiny.gguf", None, 0.02, test))
+    scores.register(conn, scores.ScoreConfig("o", "outside", "ratings"))
 
 
 def _teach(conn: sqlite3.Connection) -> None:

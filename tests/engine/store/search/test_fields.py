@@ -22,6 +22,7 @@ from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
+from engine.store.verdicts import repeat, undo
 from tests.engine.store.released.dump import load
 from tests.engine.store.support import fill, give_scores
 from tests.screens.goals.goal_project import clustered, group_id
@@ -174,6 +175,19 @@ def test_disagreement(project: Project) -> None:
     assert others
     assert matching(project, "disagreement:verdict") == verdicts
     assert matching(project, "disagreement:scores") == others
+    assert matching(project, "disagreement:people annotator:any") == []
+    for name, verdict in (("ann", Verdict.COMPLETE), ("bob", Verdict.INCOMPLETE)):
+        project.write(lambda conn, v=verdict, n=name: second(conn, v, n))  # type: ignore[misc]
+    assert matching(project, "disagreement:people") == [COUNT - 1, COUNT]
+    assert matching(project, "annotator:bob") == [COUNT - 1, COUNT]
+    project.write(lambda conn: [undo(conn) for _ in range(4)])
+    assert matching(project, "annotator:any") == []
+
+
+def second(conn: sqlite3.Connection, verdict: Verdict, name: str) -> None:
+    """Somebody judges the last two conversations blind."""
+    for n in (COUNT - 1, COUNT):
+        repeat(conn, n, verdict, name)
 
 
 def test_a_field_that_no_conversation_has(project: Project) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from engine.validate.statistics.labels import agree, shared
+from engine.validate.statistics.labels import agree, alpha, shared
 
 GRADES = (1, 2, 3, 4, 5)
 PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), min_size=1)
@@ -57,3 +58,28 @@ def test_only_what_both_have() -> None:
     assert shared({1: "a", 2: "b", 3: "c"}, {3: "x", 1: "y"}) == (["a", "c"], ["y", "x"])
     with pytest.raises(ValueError, match="label for each"):
         agree([], [])
+
+
+def test_alpha_of_the_printed_example() -> None:
+    """Krippendorff's alpha is that of his example with four observers and missing values (2011, section C): .743."""
+    rows = (
+        (1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0),
+        (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 0, 3),
+        (0, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 0),
+        (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 0),
+    )
+    counts = np.array(
+        [[column.count(label) for label in range(1, 6)] for column in zip(*rows, strict=True)]
+    )
+    found = alpha(counts)
+    assert found is not None
+    assert round(found.value, 3) == 0.743
+    assert 0.4 < found.low < found.value < found.high <= 1
+
+
+@pytest.mark.parametrize(
+    "counts", [np.zeros((0, 3), int), np.array([[1, 0]]), np.array([[2, 0]] * 3)]
+)
+def test_alpha_of_nothing(counts: npt.NDArray[np.int64]) -> None:
+    """There is no alpha where nothing was judged twice, or where all gave one label."""
+    assert alpha(counts) is None

@@ -1,0 +1,120 @@
+"""What a person said of second goals: that a conversation has one, or that it has not.
+
+Acts are appended; the state is derived from the newest act on a conversation and a current group that was not undone.
+They belong to a clustering, and follow its groups through merges. A clustering that is made later begins without them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.errors import UsageError
+from engine.store.goals import clusterings
+from engine.store.goals.groups import PROPOSED_SECOND
+from engine.store.sql import utc_now
+
+Judgement = Literal["confirm", "remove"]
+State = Literal["proposed", "confirmed", "removed"]
+_STATES: dict[str | None, State] = {None: "proposed", "confirm": "confirmed", "remove": "removed"}
+
+_IN_FORCE = "s.kind <> 'undo' AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = s.id)"
+
+
+@dataclass(frozen=True, slots=True)
+class SecondGoal:
+    """A further goal that the model gives a conversation, with what a person said of it.
+
+    Attributes:
+        group_id: Id of the current group.
+        share: In [0, 1].
+    """
+
+    group_id: str
+    label: str
+    share: float
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """An act that was taken back."""
+
+    conversation_id: int
+    label: str
+    kind: Judgement
+
+
+def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[SecondGoal]:
+    """Its second goals in the clustering that is shown, removed ones too, the largest share first."""
+    key = clusterings.shown(conn)
+    if key is None:
+        return []
+    rows = conn.execute(
+        f"SELECT q.current, l.label, q.share, (SELECT s.kind FROM second_goal AS s JOIN goal_group AS b"
+        " ON b.clustering_id = s.clustering_id AND b.group_id = s.group_id WHERE s.clustering_id = ?1"
+        f" AND s.conversation_id = ?2 AND b.current = q.current AND {_IN_FORCE}"
+        f" ORDER BY s.id DESC LIMIT 1) FROM ({PROPOSED_SECOND.format('= ?2')}) AS q JOIN goal_label AS l"
+        " ON l.clustering_id = ?1 AND l.group_id = q.current ORDER BY q.share DESC, q.current",
+        (key, conversation_id),
+    )
+    return [SecondGoal(group, label, share, _STATES[kind]) for group, label, share, kind in rows]
+
+
+def judge(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    group_id: str,
+    judgement: Judgement,
+    annotator: str = "",
+) -> None:
+    """Confirms or removes a second goal; the same again changes nothing.
+
+    Raises:
+        UsageError: The conversation has no such second goal.
+    """
+    found = {one.group_id: one for one in of_conversation(conn, conversation_id)}
+    if group_id not in found:
+        raise UsageError("The conversation has no such second goal.")
+    if found[group_id].state == _STATES[judgement]:
+        return
+    conn.execute(
+        "INSERT INTO second_goal (clustering_id, conversation_id, group_id, kind, annotator, given_at)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (clusterings.shown(conn), conversation_id, group_id, judgement, annotator, utc_now()),
+    )
+
+
+def undo(conn: sqlite3.Connection, annotator: str = "") -> Undone | None:
+    """Takes back the newest act on the clustering that is shown; None if there is none."""
+    key = clusterings.shown(conn)
+    row = conn.execute(
+        "SELECT s.id, s.conversation_id, s.group_id, s.kind, coalesce(l.label, s.group_id)"
+        " FROM second_goal AS s LEFT JOIN goal_group AS b ON b.clustering_id = s.clustering_id"
+        " AND b.group_id = s.group_id LEFT JOIN goal_label AS l ON l.clustering_id = s.clustering_id"
+        f" AND l.group_id = b.current WHERE s.clustering_id = ? AND {_IN_FORCE} ORDER BY s.id DESC LIMIT 1",
+        (key,),
+    ).fetchone()
+    if row is None:
+        return None
+    act, conversation_id, group_id, kind, label = row
+    conn.execute(
+        "INSERT INTO second_goal (clustering_id, conversation_id, group_id, kind, target, annotator,"
+        " given_at) VALUES (?, ?, ?, 'undo', ?, ?, ?)",
+        (key, conversation_id, group_id, act, annotator, utc_now()),
+    )
+    return Undone(conversation_id, label, kind)
+
+
+def judged(conn: sqlite3.Connection, clustering_id: int) -> dict[tuple[int, str], Judgement]:
+    """What was said of the second goals of a clustering, by conversation and current group."""
+    return {
+        (conversation_id, group): kind
+        for conversation_id, group, kind, _ in conn.execute(
+            "SELECT s.conversation_id, b.current, s.kind, max(s.id) FROM second_goal AS s"
+            " JOIN goal_group AS b ON b.clustering_id = s.clustering_id AND b.group_id = s.group_id"
+            f" WHERE s.clustering_id = ? AND b.current IS NOT NULL AND {_IN_FORCE} GROUP BY 1, 2",
+            (clustering_id,),
+        )
+    }

@@ -1,0 +1,48 @@
+"""`workbench analyse trees`: the response trees that stand out, as in appendix C.2.2 of Soroka et al."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.services.line_files import write_file
+from engine.services.trees.unusual import lines, table, unusual
+from engine.services.workspace import Workspace
+from workbench.commands.narration import Result, narrate
+from workbench.commands.options import add_filter, read_filter
+from workbench.commands.report_text import table_lines
+from workbench.exits import DONE
+
+
+def trees_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `analyse trees`."""
+    parser.add_argument("project")
+    add_filter(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="also write the rows, as .csv or as lines of JSON"
+    )
+
+
+def trees(arguments: argparse.Namespace) -> int:
+    """Prints the trees with the most branches whose best response is improbable, with state and goal.
+
+    Raises:
+        UsageError: There is no tree.
+        ProjectError: The file cannot be written.
+    """
+    with Workspace(Path(arguments.project), read_only=True) as workspace:
+        items = workspace.services().trees.items(ListQuery(read_filter(arguments.filter)))
+    grown = [item for item in items if item.row.reason is None]
+    if not grown:
+        raise UsageError("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
+    found = unusual(items)
+    if arguments.output:
+        path = Path(arguments.output)
+        write_file(lines(found), path, "csv" if path.suffix == ".csv" else "jsonl")
+        narrate(f"Wrote {len(found):,} lines to {path}.")
+    shown = table(found, len(grown))
+    text = [shown.notes[0], *(table_lines(shown) if found else [])]
+    Result(text, {"of": len(grown), "trees": lines(found)}).print(arguments.json)
+    return DONE

@@ -1,0 +1,94 @@
+"""`workbench second-goals`: what other goals a conversation has, and whether it has them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.services.workspace import Services, Workspace
+from engine.store.goals.second_goals import SecondGoal
+from engine.text import one_line
+from workbench.commands.narration import narrate, print_json, print_text
+from workbench.exits import DONE
+
+
+def second_goals_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `second-goals`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "conversation", nargs="?", help="id of the conversation; not needed for --undo"
+    )
+    act = parser.add_mutually_exclusive_group()
+    act.add_argument("--confirm", metavar="GOAL", help="the conversation has this second goal")
+    act.add_argument("--remove", metavar="GOAL", help="the conversation has not this second goal")
+    act.add_argument(
+        "--undo", action="store_true", help="take back the newest confirmation or removal"
+    )
+    parser.add_argument(
+        "--annotator", metavar="NAME", default="", help="who says so; stored with it"
+    )
+
+
+def second_goals(arguments: argparse.Namespace) -> int:
+    """Lists the second goals of a conversation, after it confirmed or removed one, or took that back.
+
+    Raises:
+        UsageError: There is no such conversation, or it has no such second goal.
+    """
+    changes = arguments.undo or arguments.confirm is not None or arguments.remove is not None
+    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
+        services = workspace.services()
+        if arguments.undo:
+            return _undo(services, arguments)
+        if arguments.conversation is None:
+            raise UsageError("No conversation is named.", "Name one by its id.")
+        key = _conversation(services, arguments.conversation)
+        for judgement in ("confirm", "remove"):
+            label = getattr(arguments, judgement)
+            if label is not None:
+                group = _named(services.goals.second_goals(key), label).group_id
+                services.goals.judge_second_goal(key, group, judgement, arguments.annotator)
+        found = services.goals.second_goals(key)
+    if arguments.json:
+        print_json(
+            {"conversation": arguments.conversation, "second_goals": list(map(asdict, found))}
+        )
+        return DONE
+    for one in found:
+        print_text(f"{one.share:.2f}  {one.state:<10} {one_line(one.label)}")
+    if not found:
+        print_text("No other goal has a share of .15 or more.")
+    return DONE
+
+
+def _undo(services: Services, arguments: argparse.Namespace) -> int:
+    undone = services.goals.undo_second_goal(arguments.annotator)
+    if arguments.json:
+        print_json({"undone": None if undone is None else asdict(undone)})
+    elif undone is None:
+        narrate("There is nothing to undo.")
+    else:
+        done = "confirmed" if undone.kind == "confirm" else "removed"
+        narrate(f"“{one_line(undone.label)}” is no longer {done}.")
+    return DONE
+
+
+def _conversation(services: Services, name: str) -> int:
+    found = services.conversations.named(name)
+    if not found:
+        raise UsageError(
+            f"There is no conversation “{one_line(name)}”.", "`workbench list` has their ids."
+        )
+    return found[0]
+
+
+def _named(found: list[SecondGoal], label: str) -> SecondGoal:
+    for one in found:
+        if label.casefold() in (one.label.casefold(), one.group_id.casefold()):
+            return one
+    labels = ", ".join(f"“{one_line(one.label)}”" for one in found) or "none"
+    raise UsageError(
+        f"The conversation has no second goal “{one_line(label)}”.", f"Second goals: {labels}."
+    )
