@@ -144,11 +144,11 @@ def columns(
         Column("best", "best", 9, best, right=True),
         Column("covered", "covered", number_format.BAR_WIDTH + 4, covered, keep=6),
         Column("entropy", "bits", 9, lambda item: _bits_cell(item.row), right=True, keep=7),
-        Column("fork", "first fork", 15, fork, keep=2),
+        Column("completed", "completed", 10, completed, keep=3),
+        Column("goal", "goal", GOAL_WIDTH, goal, keep=2),
+        Column("fork", "first fork", 15, fork, keep=0),
         Column("said", "said", 9, lambda item: _recorded_cell(item.row), right=True, keep=5),
-        Column("held", "in the tree", 11, held, right=True, keep=3),
-        Column("completed", "completed", 10, completed, keep=1),
-        Column("goal", "goal", GOAL_WIDTH, goal, keep=0),
+        Column("held", "in the tree", 11, held, right=True, keep=1),
     ]  # fmt: skip
     if turns:
         found.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))

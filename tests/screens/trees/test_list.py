@@ -16,7 +16,8 @@ from engine.records.runs import Estimate
 from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.records import TreeItem
-from engine.services.trees.unusual import FEWEST, Deciles
+from engine.services.trees.unusual import FEWEST, Deciles, unusual
+from engine.services.trees.unusual import lines as lines_of
 from engine.services.workspace import Services
 from engine.stages.trees import tree_row
 from engine.store import trees as stored
@@ -203,6 +204,17 @@ class TestRun:
             (request,) = made.trees.started
             assert request == TreeRequest(replace(TreeRequest().tree, alpha=0.005), "end")
 
+    async def test_as_in_the_paper(self) -> None:
+        """The dialog offers branching token by token, and the completion adapter, whose name the cost then tells."""
+        made = sample_project()
+        async with opened(made, mode="4") as pilot:
+            await press(pilot, "r", "down", "right", "down", "right", "down", "right")
+            await until(pilot, lambda: "smollm2-135m-samples" in text(pilot))
+            await press(pilot, "enter")
+            await until(pilot, lambda: len(made.trees.started) > 0)
+            (request,) = made.trees.started
+            assert (request.at, request.tree.mode, request.tuned) == ("end", "token", True)
+
     async def test_cost_by_earlier_trees(self, tmp_path: Path) -> None:
         """Where trees of the same alpha and place were grown, the time is said at their speed."""
         with with_trees(tmp_path / "t.wb", 12) as project, project.reading() as conn:
@@ -272,6 +284,36 @@ class TestWhatStandsOut:
         """Below ten trees nothing stands out."""
         items = self.items(FEWEST - 1)
         assert not any(Deciles.of(items).many(item.row) for item in items)
+
+    def test_the_table_of_the_paper(self) -> None:
+        """Of trees that stand out by both figures: branches, log-probability, state and goal, most branches first."""
+        items = [replace(item, goal="a trip") for item in self.items(40)]
+        items[39] = replace(items[39], row=replace(items[39].row, max_log_prob=-0.1))
+        found = unusual(items)
+        assert [(one.conversation, one.branches, one.max_logprob) for one in found] == [
+            ("c39", 39, -39.0), ("c38", 38, -38.0), ("c37", 37, -37.0),
+        ]  # fmt: skip
+        assert lines_of(found)[0] == {
+            "id": "c39", "step": 1, "branches": 39, "max_logprob": -39.0, "completed": "unscored", "goal": "a trip",
+        }  # fmt: skip
+        assert unusual(self.items(FEWEST - 1)) == []
+
+    async def test_only_the_unusual(self, tmp_path: Path) -> None:
+        """u leaves the trees that stand out by both figures, and brings the others back."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            stands_out = (
+                "UPDATE tree SET leaves = 999, max_log_prob = -99 WHERE conversation_id = 5"
+            )
+            project.write(lambda conn: conn.execute(stands_out))
+            async with listed(project) as pilot:
+                screen = pilot.app.screen
+                assert isinstance(screen, TreeSetScreen)
+                assert len(screen.table.ids) == 12
+                await press(pilot, "u")
+                await until(pilot, lambda: len(screen.table.ids) < 12)
+                assert names(pilot)[0].endswith("5")
+                await press(pilot, "u")
+                await until(pilot, lambda: len(screen.table.ids) == 12)
 
     @pytest.mark.parametrize("key", ORDERS)
     def test_what_has_no_value_stands_last(self, key: str) -> None:
