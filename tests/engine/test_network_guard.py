@@ -1,5 +1,5 @@
-"""The network guard: what it refuses, what it allows, and that the program never uses the network unasked. Each test
-has processes of its own, because the guard cannot be taken off a process.
+"""The network guard: what it refuses and what it allows. Each test has processes of its own, because the guard cannot
+be taken off a process. That the program never uses the network unasked is in `tests/workbench/test_without_network.py`.
 """
 
 from __future__ import annotations
@@ -13,57 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.engine.store.support import REPOSITORY
-
-RECORDER = """
-import os, sys
-def record(event, args):
-    if event.startswith("socket.") and event not in ("socket.__new__", "socket.gethostname"):
-        with open(os.environ["RECORD"], "a") as file:
-            file.write(f"{event} {args[1:] or args}\\n")
-sys.addaudithook(record)
-"""
-"""Writes down every use of a socket that could leave the machine, refused ones included."""
-
-USE = """
-from pathlib import Path
-from engine import network_guard
-network_guard.install()
-network_guard.install()
-from engine.jobs.runner import JobDone, JobRunner
-from engine.model.catalog import Catalog
-from engine.stages.importing import ImportStage
-from engine.stages.model_work import RunModel
-from engine.stages.completeness.scoring import ScoringStage, question_for
-from engine.store.project import Project
-from engine.worker.client import ModelProcess
-from workbench.doctor import report
-
-folder = Path(sys.argv[1])
-worker = os.environ["WORKER"]
-process = ModelProcess(folder / "model.log", [sys.executable, "-c", worker])
-catalog = Catalog(folder / "data", folder / "cache")
-try:
-    with Project.open(folder / "p.wb", create=True) as project:
-        runner = JobRunner(project, lambda event: None)
-        stages = [
-            ImportStage(project, [str(folder / "in.jsonl")]),
-            ScoringStage(
-                project, process, RunModel(catalog.runnable(catalog.entry(None))), "tuned",
-                question_for("tuned", {}, None),
-            ),
-        ]
-        for stage in stages:
-            outcome = runner.run(stage)
-            assert isinstance(outcome, JobDone), outcome
-            print(outcome.message)
-finally:
-    process.close()
-print(len(report(folder / "data", folder / "cache", folder / "p.wb")), "checks")
-"""
-
-WORKER = "from engine import network_guard; network_guard.install(); from engine.worker.__main__ import main; main()"
 
 
 def run(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -77,30 +27,6 @@ def run(code: str, *words: str, **environment: str) -> subprocess.CompletedProce
         text=True,
         check=False,
     )
-
-
-class TestTheProgram:
-    def test_never_asks_for_the_network(self, tmp_path: Path) -> None:
-        """Import, scoring in the model process and the doctor, guarded and watched: neither process uses a socket."""
-        write_jsonl(sample_conversations(count=6), tmp_path / "in.jsonl")
-        record = tmp_path / "record"
-
-        done = run(RECORDER + USE, str(tmp_path), RECORD=str(record), WORKER=RECORDER + WORKER)
-
-        assert done.returncode == 0, done.stderr
-        assert "6 new" in done.stdout
-        assert "Scored 6" in done.stdout
-        assert "checks" in done.stdout
-        assert not record.exists(), record.read_text()
-
-    def test_the_watch_would_have_seen_it(self, tmp_path: Path) -> None:
-        """The recorder of the test above detects a connection."""
-        record = tmp_path / "record"
-        run(
-            RECORDER + "import socket; socket.socket().connect_ex(('127.0.0.1', 9))",
-            RECORD=str(record),
-        )
-        assert "socket.connect" in record.read_text()
 
 
 class TestRefused:

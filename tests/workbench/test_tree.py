@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.mark.usefixtures("tuned")
+@pytest.mark.usefixtures("tuned_shallow")
 class TestTree:
     def test_as_json(self, project: Path) -> None:
         """The JSON line has the masses, the measures, the answers and the bounds of a property."""

@@ -84,7 +84,7 @@ class TestTables:
 
 class TestOnTheDefaultModel:
     def test_simulated(
-        self, tuned: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self, tuned_shallow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """A simulated conversation is stored with its profile as truth, hidden from models; a second run asks
         nothing.
@@ -106,7 +106,7 @@ class TestOnTheDefaultModel:
         assert "1 were played before" in second.err
 
     def test_labelled_and_guessed(
-        self, tuned: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self, tuned_shallow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Every reply is one of the labels or answers, in Chinese as well, and conversations stay unchanged."""
         records = [simulated(n) for n in range(PEOPLE)]
