@@ -101,13 +101,15 @@ class TestAptitude:
         assert full["performance"] == pytest.approx(200 / 3)
         assert full["aptitude"] == 100
         assert full["unreliability"] == pytest.approx(80)
+        assert full["of_full"] == {"performance": 1, "aptitude": 1, "unreliability": 1}
+        assert sharded["of_full"] == {"performance": 0, "aptitude": 0, "unreliability": None}
 
     def test_table(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """With one run only, the table has no reliability."""
         assert main(["analyse", "aptitude", str(logs)]) == 0
         told = capsys.readouterr()
         assert told.out.splitlines()[2].split() == [
-            "1", "1", "0.0", "0.0", "-", "math,", "sharded,", "m"
+            "1", "1", "0.0", "0%", "0.0", "-", "0%", "-", "math,", "sharded,", "m"
         ]  # fmt: skip
         assert "simulated once" in told.err
 

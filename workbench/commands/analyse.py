@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.records.report import CellKind
-from engine.services.simulation.result_tables import aptitude_table
+from engine.services.simulation.result_tables import aptitude_json, aptitude_table
 from engine.services.workspace import Workspace
 from engine.store import conversations, imports
 from engine.store.sql import snapshot
@@ -111,8 +110,7 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     rows = aptitudes(scored)
     if any(row.fewest == 1 for row in rows):
         narrate("Where an instruction was simulated once, nothing is known of its reliability.")
-    lines = table_lines(aptitude_table(rows, of_full=False))
-    return Result(lines, {"aptitude": [asdict(row) for row in rows]})
+    return Result(table_lines(aptitude_table(rows)), {"aptitude": aptitude_json(rows)})
 
 
 def _simulated(truth: Mapping[str, Any]) -> Scored | None:

@@ -12,7 +12,7 @@ from engine.errors import UsageError
 from engine.records.report import CellKind
 from engine.records.simulation import PlayRow
 from engine.services.simulation.request import OPTIONS
-from engine.services.simulation.result_tables import aptitude_table
+from engine.services.simulation.result_tables import aptitude_json, aptitude_table
 from engine.services.simulation.sharded import (
     KIND,
     MAKING,
@@ -111,7 +111,7 @@ def report_of_plays(rows: Sequence[PlayRow], conditions: Sequence[Condition]) ->
     found = sorted(
         aptitudes(scored(over)), key=lambda row: (row.task, place_of(row.condition, conditions))
     )
-    lines = table_lines(aptitude_table(found, of_full=True))
+    lines = table_lines(aptitude_table(found))
     replies = replies_by_condition(over, conditions)
     if replies:
         lines += ["", *_reply_lines(replies)]
@@ -120,7 +120,7 @@ def report_of_plays(rows: Sequence[PlayRow], conditions: Sequence[Condition]) ->
     return Result(
         lines,
         {
-            "aptitude": [asdict(row) for row in found],
+            "aptitude": aptitude_json(found),
             "instructions": _by_instruction(over),
             "replies": replies,
         },

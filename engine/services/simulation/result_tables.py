@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.number_format import counted, figure
@@ -44,7 +45,10 @@ def item_of(row: PlayRow) -> PlayItem:
 
 # Sharded conversations
 
-_OF_FULL = ReportColumn("of FULL", "percent", means="P as a share of that of the condition FULL.")
+_OF_FULL, _A_OF_FULL, _U_OF_FULL = (
+    ReportColumn(title, "percent", means=f"{figure} as a share of that of the condition FULL.")
+    for title, figure in (("of FULL", "P"), ("A of FULL", "A90"), ("U of FULL", "U90-10"))
+)
 _APTITUDE = (
     ReportColumn("runs", "count", means="Conversations, all instructions together."),
     ReportColumn("P", "number", means="Averaged performance: the mean score, 0 to 100."),
@@ -55,22 +59,22 @@ _APTITUDE = (
     ReportColumn(
         "U90-10", "number", means="Unreliability: the 90th less the 10th percentile, averaged."
     ),
+    _A_OF_FULL,
+    _U_OF_FULL,
 )
 
 
-def aptitude_table(found: Sequence[Aptitude], *, of_full: bool) -> ReportTable:
-    """A row for each task, condition and model, named in the last column.
-
-    Args:
-        of_full: Whether P is also given as a share of that of the condition FULL.
-    """
+def aptitude_table(found: Sequence[Aptitude]) -> ReportTable:
+    """A row for each task, condition and model, named in the last column. Where the condition FULL was played, P, A90
+    and U90-10 are also given as shares of its own, as Laban et al. tell them."""
     columns = (
         ReportColumn("instructions", "count"),
         *_APTITUDE,
         ReportColumn("task, condition, model", "text"),
     )
-    kept = [nth for nth, one in enumerate(columns) if of_full or one is not _OF_FULL]
-    full = _full_performance(found)
+    full = _full(found)
+    shares = (_OF_FULL, _A_OF_FULL, _U_OF_FULL)
+    kept = [nth for nth, one in enumerate(columns) if full or one not in shares]
     rows = []
     for row in found:
         name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
@@ -83,7 +87,7 @@ def _sharded(rows: Sequence[PlayRow]) -> list[ReportTable]:
     found = sorted(
         aptitudes(scored(rows)), key=lambda row: (row.task, place_of(row.condition, ALL_CONDITIONS))
     )
-    full = _full_performance(found)
+    full = _full(found)
     table = [
         _row(
             [row.condition, row.task, row.instructions, *_figures(row, full)],
@@ -120,7 +124,7 @@ def _by_instruction(
         found = sorted(
             aptitudes(scored(some)), key=lambda row: place_of(row.condition, ALL_CONDITIONS)
         )
-        full = _full_performance(found)
+        full = _full(found)
         table += [
             _row(
                 [task_id, row.condition, *_figures(row, full)],
@@ -160,23 +164,50 @@ def _categories(rows: Sequence[PlayRow]) -> list[ReportTable]:
     return [ReportTable("kinds of replies", columns, tuple(table))]
 
 
-def _full_performance(found: Iterable[Aptitude]) -> dict[tuple[str, str], float]:
-    """P of the condition FULL by task and model."""
+def aptitude_json(found: Sequence[Aptitude]) -> list[dict[str, Any]]:
+    """The rows as JSON values; `of_full` has shares of the condition FULL, None where it was not played."""
+    full = _full(found)
+    return [asdict(row) | {"of_full": asdict(_shares(row, full))} for row in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """P, A90 and U90-10 of a condition as shares of those of FULL; None where these are 0 or not known."""
+
+    performance: float | None
+    aptitude: float | None
+    unreliability: float | None
+
+
+def _shares(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> _Shares:
+    best = full.get((row.task, row.model))
+    if best is None:
+        return _Shares(None, None, None)
+    known = row.fewest > 1 and best.fewest > 1
+    return _Shares(
+        row.performance / best.performance if best.performance else None,
+        row.aptitude / best.aptitude if best.aptitude else None,
+        row.unreliability / best.unreliability if known and best.unreliability else None,
+    )
+
+
+def _full(found: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
+    """The rows of the condition FULL by task and model."""
     return {
-        (row.task, row.model): row.performance
-        for row in found
-        if place_of(row.condition, ALL_CONDITIONS) == 0
+        (row.task, row.model): row for row in found if place_of(row.condition, ALL_CONDITIONS) == 0
     }
 
 
-def _figures(row: Aptitude, full: Mapping[tuple[str, str], float]) -> list[Cell]:
-    best = full.get((row.task, row.model))
+def _figures(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
+    shares = _shares(row, full)
     return [
         row.runs,
         row.performance,
-        row.performance / best if best else None,
+        shares.performance,
         row.aptitude,
         row.unreliability if row.fewest > 1 else None,
+        shares.aptitude,
+        shares.unreliability,
     ]
 
 

@@ -292,8 +292,8 @@ class TestTakingAlong:
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "s", *["down"] * 4, "enter", "s", "enter", "y")
             assert pilot.app.clipboard.splitlines()[:2] == [
-                "condition\ttask\tinstr.\truns\tP\tof FULL\tA90\tU90-10",
-                "sharded\tmath\t1\t2\t31.0\t50%\t31.0\t0.0",
+                "condition\ttask\tinstr.\truns\tP\tof FULL\tA90\tU90-10\tA of FULL\tU of FULL",
+                "sharded\tmath\t1\t2\t31.0\t50%\t31.0\t0.0\t50%\t–",
             ]
 
     async def test_export(
