@@ -15,6 +15,7 @@ from engine.services.profiles.labelling import (
     agreement_rows,
     behaviour_simulation,
     label_rows,
+    tag_labels,
 )
 from engine.services.workspace import Workspace
 from engine.simulate.recsim.behaviour import SCHEMAS
@@ -37,6 +38,11 @@ def behaviour_options(parser: argparse.ArgumentParser) -> None:
     add_labelling(parser)
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N")
     parser.add_argument("--seed", type=int, default=0, help="seed of the runs (default: 0)")
+    parser.add_argument(
+        "--tag",
+        action="store_true",
+        help="also tag each conversation with its labels, such as `strategy_V2.order.Depth`, for filters",
+    )
     add_filter(parser)
 
 
@@ -61,6 +67,12 @@ def behaviour(arguments: argparse.Namespace) -> int:
         rows = played(workspace, simulation)
         labelled = [row for row in rows if row.reason is None]
         asked = {int(row.result["conversation"]) for row in labelled}
+        if arguments.tag:
+            config = simulation.play.config_hash
+            models = {one.config_hash: one.models for one in workspace.simulations().settings()}
+            judge = models.get(config, {}).get("judge", "a model")
+            given = tag_labels(workspace.project, labelled, schemas, judge)
+            narrate(f"Gave {given:,} tags; `--filter tag:strategy_V2.order.Depth` finds them.")
         with workspace.project.reading() as conn:
             truths = {key: truth for key, truth in imports.truths(conn) if key in asked}
     labels = label_rows(labelled, schemas)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from engine.records.simulation import PlayRow
 from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, TEMPERATURE, Label, LabellingScenario
-from engine.store import conversations
+from engine.store import conversations, verdicts
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.validate.learners import is_signs
@@ -115,6 +116,38 @@ def behaviour_simulation(
     warmth = TEMPERATURE if options.temperature is None else options.temperature
     params = {"schemas": list(schemas), "runs": RUNS, "temperature": warmth, "seed": options.seed}
     return simulations.simulation(KIND, scenarios, params, {"judge": BY_SCHEMA}, options, texts)
+
+
+def tag_of(schema: str, name: str, label: Label) -> str:
+    """The tag of a label, `strategy_V2.order.Depth`."""
+    return f"{schema}.{name}.{label}"
+
+
+def tag_labels(
+    project: Project, rows: Sequence[PlayRow], schemas: Sequence[str], annotator: str
+) -> int:
+    """Tags conversations with the labels that the model gave them, and takes the tags of other labels of the same
+    name away; returns how many tags were given.
+
+    Args:
+        annotator: Stored as who gave the tags.
+    """
+    given: dict[str, list[int]] = {}
+    others: dict[str, list[int]] = {}
+    for row in rows:
+        for schema in schemas:
+            for name, final in row.result["labels"][schema]["final"].items():
+                for label in SCHEMAS[schema][name]:
+                    which = given if label == final else others
+                    tag = tag_of(schema, name, label)
+                    which.setdefault(tag, []).append(int(row.result["conversation"]))
+
+    def work(conn: sqlite3.Connection) -> int:
+        for tag, ids in others.items():
+            verdicts.untag(conn, ids, tag, annotator)
+        return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in given.items())
+
+    return project.write(work)
 
 
 def label_rows(rows: Sequence[PlayRow], schemas: Sequence[str]) -> list[LabelRow]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from engine.filters import ListQuery, parse_filter
 from engine.records.simulation import PlayRow
-from engine.services.profiles.labelling import agreement_rows, label_rows
+from engine.services.profiles.labelling import agreement_rows, label_rows, tag_labels
 from engine.simulate.recsim.behaviour import SCHEMAS
-from engine.store import imports
+from engine.store import imports, verdicts
+from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.workbench.test_analyse_profiles import PEOPLE, project, simulated
 from workbench.cli import main
@@ -26,6 +28,23 @@ def row(conversation: int, final: dict[str, Any], *runs: dict[str, Any]) -> Play
 
 DEEP = {"order": "Depth", "feedback": "Positive"}
 WIDE = {"order": "Breadth", "feedback": "Positive"}
+
+
+class TestTags:
+    def test_a_new_label_replaces_the_tag_of_the_old_one(self, tmp_path: Path) -> None:
+        """A conversation has the tags of its newest labels, who gave them is stored, and other tags stay."""
+        path = project(tmp_path / "p.wb", [simulated(1), simulated(2)])
+        with Project.open(path) as opened:
+            store = ConversationStore(opened)
+            assert tag_labels(opened, [row(1, DEEP), row(2, {})], ["strategy_V2"], "m") == 2
+            opened.write(lambda conn: verdicts.tag(conn, [1], "mine"))
+            assert tag_labels(opened, [row(1, WIDE)], ["strategy_V2"], "m") == 1
+            (first, second) = store.rows([1, 2])
+            assert sorted(first.tags) == [
+                "mine", "strategy_V2.feedback.Positive", "strategy_V2.order.Breadth",
+            ]  # fmt: skip
+            assert second.tags == ()
+            assert list(store.ids(ListQuery(parse_filter("tag:strategy_V2.order.Breadth")))) == [1]
 
 
 class TestTables:
@@ -115,8 +134,16 @@ class TestOnTheDefaultModel:
         path = project(tmp_path / "p.wb", records)
         capsys.readouterr()
         words = ["analyse", "behaviour", path, "--schema", "strategy_V2", "--limit", "2", "--json"]
-        assert main([*words, "--context", "2048"]) == 0
+        assert main([*words, "--context", "2048", "--tag"]) == 0
         told = json.loads(capsys.readouterr().out)
+        with Project.open(path, read_only=True) as opened:
+            tags = dict(ConversationStore(opened).tags())
+        assert tags == {
+            f"strategy_V2.{one['label']}.{label}": count
+            for one in told["labels"]
+            for label, count in one["counts"].items()
+            if count
+        }
         assert [one["labelled"] for one in told["labels"]] == [2, 2]
         for one in told["labels"]:
             assert set(one["counts"]) == {str(x) for x in SCHEMAS["strategy_V2"][one["label"]]}
