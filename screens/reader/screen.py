@@ -27,7 +27,7 @@ from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.curve import Curve
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.evidence import curve_data, note_content, remaining_content
+from screens.widgets.evidence import curve_data, goal_lines, note_content, remaining_content
 from screens.widgets.reach import steepest
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.states import STATE_LOOKS
@@ -178,7 +178,13 @@ class ReaderScreen(WorkbenchScreen[int]):
     def _show_facts(self, facts: Facts) -> None:
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
-        self.query_one("#summary", Static).update(_summary(facts))
+        summary = [_summary(facts)]
+        if goals := goal_lines(facts):
+            line = [
+                piece for at, one in enumerate(goals) for piece in (*[("  ", "")] * bool(at), *one)
+            ]
+            summary.append(Content.assemble(*line))
+        self.query_one("#summary", Static).update(Content("\n").join(summary))
         place = f"{self._at + 1:,} of {len(self._order):,}"
         self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
         data = curve_data(facts)
@@ -346,7 +352,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_second_goals(self) -> None:
         """Shows the second goals of the conversation, to be confirmed or removed."""
-        judge_second_goals(self, self.conversation_id)
+        judge_second_goals(self, self.conversation_id, self.refresh_data)
 
     def action_why(self) -> None:
         """Shows where the number comes from."""
@@ -394,7 +400,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
 
 def _summary(facts: Facts) -> Content:
-    """State, figure, name and source on one line."""
+    """State, figure, name and source on one line; the goals follow on the next."""
     row = facts.row
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised

@@ -20,6 +20,7 @@ from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import ChoiceDialog, ask_which_first
+from screens.shell.dialogs.second_goals import judge_second_goals
 from screens.shell.filter_editing import edit_filter
 from screens.shell.routes import NamedConversations
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
@@ -57,6 +58,7 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("n", "note", "Note"),
         Binding("t", "tag", "Tag", tooltip="Tags, with commas between them"),
+        Binding("a", "second_goals", "Also", show=False, tooltip="Confirm or remove second goals"),
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
@@ -306,6 +308,11 @@ class TriageScreen(WorkbenchScreen[None]):
         conversation = self.conversation
         if conversation is not None and self.blind is None and self.may_write():
             ask_tags(self, conversation, lambda: self.show_current(again=True))
+
+    def action_second_goals(self) -> None:
+        """Shows the second goals of the conversation that is shown, to be confirmed or removed."""
+        if self.conversation is not None and self.blind is None:
+            judge_second_goals(self, self.conversation, lambda: self.show_current(again=True))
 
     def _written(self, row: VerdictRow | None) -> None:
         """After a write: shows the new status."""

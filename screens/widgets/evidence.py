@@ -86,14 +86,23 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((f"\n{one_line(facts.row.reason)}", "$tone-muted"))
     if facts.score is None:
         parts.append(("\nno run has reached it yet", "$tone-muted"))
-    for goal in facts.goals:
-        parts.append(("\ngoal  " if goal.first else "\nalso  ", "$tone-muted"))
-        parts.append((one_line(goal.label, 60), "bold" if goal.first else ""))
-        if goal.share is not None and goal.share < 1:
-            parts.append((f"  {number_format.probability(goal.share)}", "$tone-muted"))
-        if goal.confirmed:
-            parts.append(("  confirmed", "$tone-muted"))
+    for line in goal_lines(facts):
+        parts += [("\n", ""), *line]
     return Content.assemble(*parts)
+
+
+def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
+    """A line for each goal of the conversation: a check mark if a person confirmed it, label and share."""
+    lines = []
+    for goal in facts.goals:
+        line = [("goal  " if goal.first else "also  ", "$tone-muted")]
+        if goal.confirmed:
+            line.append(("✓ ", "$tone-accent"))
+        line.append((one_line(goal.label, 60), "bold" if goal.first else ""))
+        if goal.share is not None and goal.share < 1:
+            line.append((f"  {number_format.probability(goal.share)}", "$tone-muted"))
+        lines.append(line)
+    return lines
 
 
 def remaining_content(facts: Facts) -> Content:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -108,8 +109,10 @@ def _line(one: SecondGoal) -> Content:
     )
 
 
-def judge_second_goals(screen: WorkbenchScreen[Any], conversation_id: int) -> None:
-    """Shows the second goals of a conversation; the screen reads its data again when the dialog is closed."""
+def judge_second_goals(
+    screen: WorkbenchScreen[Any], conversation_id: int, closed: Callable[[], None]
+) -> None:
+    """Shows the second goals of a conversation; `closed` is called when the dialog is closed."""
     if screen.may_write():
         dialog = SecondGoalsDialog(screen.services, conversation_id)
-        screen.app.push_screen(dialog, lambda _: screen.refresh_data())
+        screen.app.push_screen(dialog, lambda _: closed())

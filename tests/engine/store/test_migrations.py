@@ -28,7 +28,7 @@ from engine.store import (
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
 from engine.store.goals import answers as goal_answers
-from engine.store.goals import clusterings, vectors
+from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals import texts as goals
 from engine.store.hidden_states import BoundaryPlace
@@ -138,6 +138,13 @@ def test_what_schema_15_brought(tmp_path: Path) -> None:
         project.write(lambda conn: scores.drop(conn, "config-a"))
         with project.reading() as conn:
             assert generated_ends.values(conn, "config-a", [1, 2, 3]) == {}
+
+
+def test_what_schema_16_brought(tmp_path: Path) -> None:
+    """What a person said of a second goal, of a file of schema 16, is found."""
+    load(RELEASED[15], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        assert [one.state for one in second_goals.of_conversation(conn, 2)] == ["confirmed"]
 
 
 def test_what_schema_7_brought(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from engine.store import (
 )
 from engine.store.checks import CheckEntry
 from engine.store.goals import answers as goal_answers
-from engine.store.goals import clusterings, vectors
+from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals import groups as goal_groups
 from engine.store.goals import texts as goals
@@ -150,6 +150,7 @@ def _cluster(conn: sqlite3.Connection) -> None:
     clusterings.assign(conn, key, 1, [Assigned(2, "c1", 0.5, (("c0", 0.4),), 0.3, 0)])
     groups = [GroupEntry("c0", "c0", None), GroupEntry("c1", "c1", "Asking")]
     goal_groups.put(conn, key, groups, [(2, "c0")])
+    second_goals.judge(conn, 2, "c0", "confirm")
     goal_answers.register(conn, key, "p")
     answer = PairAnswer("sides", 0.5, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 0.1)
     goal_answers.add(conn, "p", 1, [answer])
