@@ -21,8 +21,8 @@ from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.dialogs.basic import TextDialog
-from screens.shell.dialogs.second_goals import judge_second_goals
 from screens.shell.routes import ReadingOrder
+from screens.shell.second_goals import judge_second_goals
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.curve import Curve

@@ -20,9 +20,9 @@ from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import ChoiceDialog, ask_which_first
-from screens.shell.dialogs.second_goals import judge_second_goals
 from screens.shell.filter_editing import edit_filter
 from screens.shell.routes import NamedConversations
+from screens.shell.second_goals import judge_second_goals
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
