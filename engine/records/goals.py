@@ -357,6 +357,28 @@ class SettleCandidate:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitProposal:
+    """A group that seems to hold several goals.
+
+    Attributes:
+        apart: Distance between the centres of its two parts, as a share of the usual distance between groups.
+        same: The model's probability that both parts are one goal; None where it was not asked.
+        model: Name of that model; "" where none was asked.
+        words: Words that tell the parts apart, of each part; the larger part first.
+        parts: Conversation ids of each part.
+    """
+
+    group_id: str
+    label: str
+    size: int
+    apart: float
+    same: float | None
+    model: str
+    words: tuple[tuple[str, ...], ...]
+    parts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SplitPart:
     """One part of a proposed split, most central members first."""
 
@@ -401,3 +423,31 @@ class GoalOfConversation:
     share: float | None
     first: bool
     confirmed: bool = False
+
+
+SecondGoalJudgement = Literal["confirm", "remove"]
+SecondGoalState = Literal["proposed", "confirmed", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SecondGoal:
+    """A further goal that the model gives a conversation, with what a person said of it.
+
+    Attributes:
+        group_id: Id of the current group.
+        share: In [0, 1].
+    """
+
+    group_id: str
+    label: str
+    share: float
+    state: SecondGoalState
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneJudgement:
+    """A confirmation or removal of a second goal that was taken back."""
+
+    conversation_id: int
+    label: str
+    kind: SecondGoalJudgement

@@ -13,15 +13,15 @@ from textual.widgets import Static
 from textual.widgets.option_list import Option
 
 from engine import number_format
+from engine.records.goals import SecondGoal, SecondGoalJudgement, SecondGoalState, UndoneJudgement
 from engine.services.workspace import Services
-from engine.store.goals.second_goals import Judgement, SecondGoal, State, Undone
 from engine.text import one_line
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.choices import Choices
 
-_SIGNS: dict[State, str] = {"proposed": "?", "confirmed": "✓", "removed": "✗"}
+_SIGNS: dict[SecondGoalState, str] = {"proposed": "?", "confirmed": "✓", "removed": "✗"}
 _DONE = {"confirm": "confirmed", "remove": "removed"}
 
 
@@ -69,7 +69,7 @@ class SecondGoalsDialog(Dialog[None]):
         if self._listed:
             listed.highlighted = min(at, len(self._listed) - 1)
 
-    def action_judge(self, judgement: Judgement) -> None:
+    def action_judge(self, judgement: SecondGoalJudgement) -> None:
         """Confirms or removes the goal under the cursor."""
         at = self.query_one(Choices).highlighted
         if at is None:
@@ -87,7 +87,7 @@ class SecondGoalsDialog(Dialog[None]):
         """Takes back the newest confirmation or removal, whichever conversation it is of."""
         goals, name = self._services.goals, self._services.triage.annotator
 
-        def undone(act: Undone | None) -> None:
+        def undone(act: UndoneJudgement | None) -> None:
             self._fill()
             if act is None:
                 self.notify("There is nothing to undo.", markup=False)

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.errors import UsageError
+from engine.records.goals import SecondGoal
 from engine.services.workspace import Services, Workspace
-from engine.store.goals.second_goals import SecondGoal
 from engine.text import one_line
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE

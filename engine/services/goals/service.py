@@ -30,8 +30,12 @@ from engine.records.goals import (
     Pair,
     Proposal,
     ReviewProgress,
+    SecondGoal,
+    SecondGoalJudgement,
     SettleCandidate,
     SplitPart,
+    SplitProposal,
+    UndoneJudgement,
 )
 from engine.records.runs import Estimate, RunRow
 from engine.records.scores import State
@@ -43,7 +47,6 @@ from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, measurements, second_goals
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals.measurements import Measurements
-from engine.store.goals.second_goals import Judgement, SecondGoal, Undone
 from engine.store.project import Project
 from engine.store.search.query import matching
 from engine.store.sql import snapshot
@@ -262,7 +265,11 @@ class GoalService:
             return second_goals.of_conversation(conn, conversation_id)
 
     def judge_second_goal(
-        self, conversation_id: int, group_id: str, judgement: Judgement, annotator: str = ""
+        self,
+        conversation_id: int,
+        group_id: str,
+        judgement: SecondGoalJudgement,
+        annotator: str = "",
     ) -> None:
         """Confirms or removes a second goal of a conversation.
 
@@ -273,7 +280,7 @@ class GoalService:
             lambda conn: second_goals.judge(conn, conversation_id, group_id, judgement, annotator)
         )
 
-    def undo_second_goal(self, annotator: str = "") -> Undone | None:
+    def undo_second_goal(self, annotator: str = "") -> UndoneJudgement | None:
         """Takes back the newest confirmation or removal; None if there is none."""
         return self._project.write(lambda conn: second_goals.undo(conn, annotator))
 
@@ -401,6 +408,14 @@ class GoalService:
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """The parts into which k-means would split a group."""
         return splitting.preview(self._project, *self._view_and_space(), group_id, parts)
+
+    def split_proposals(self) -> list[SplitProposal]:
+        """The groups that seem to hold several goals. Not quick.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+        """
+        return splitting.proposals(self._project, *self._view_and_space())
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
         """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labelled with

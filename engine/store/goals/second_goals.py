@@ -7,43 +7,20 @@ They belong to a clustering, and follow its groups through merges. A clustering 
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
-from typing import Literal
 
 from engine.errors import UsageError
+from engine.records.goals import SecondGoal, SecondGoalJudgement, SecondGoalState, UndoneJudgement
 from engine.store.goals import clusterings
 from engine.store.goals.groups import PROPOSED_SECOND
 from engine.store.sql import utc_now
 
-Judgement = Literal["confirm", "remove"]
-State = Literal["proposed", "confirmed", "removed"]
-_STATES: dict[str | None, State] = {None: "proposed", "confirm": "confirmed", "remove": "removed"}
+_STATES: dict[str | None, SecondGoalState] = {
+    None: "proposed",
+    "confirm": "confirmed",
+    "remove": "removed",
+}
 
 _IN_FORCE = "s.kind <> 'undo' AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = s.id)"
-
-
-@dataclass(frozen=True, slots=True)
-class SecondGoal:
-    """A further goal that the model gives a conversation, with what a person said of it.
-
-    Attributes:
-        group_id: Id of the current group.
-        share: In [0, 1].
-    """
-
-    group_id: str
-    label: str
-    share: float
-    state: State
-
-
-@dataclass(frozen=True, slots=True)
-class Undone:
-    """An act that was taken back."""
-
-    conversation_id: int
-    label: str
-    kind: Judgement
 
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[SecondGoal]:
@@ -66,7 +43,7 @@ def judge(
     conn: sqlite3.Connection,
     conversation_id: int,
     group_id: str,
-    judgement: Judgement,
+    judgement: SecondGoalJudgement,
     annotator: str = "",
 ) -> None:
     """Confirms or removes a second goal; the same again changes nothing.
@@ -86,7 +63,7 @@ def judge(
     )
 
 
-def undo(conn: sqlite3.Connection, annotator: str = "") -> Undone | None:
+def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneJudgement | None:
     """Takes back the newest act on the clustering that is shown; None if there is none."""
     key = clusterings.shown(conn)
     row = conn.execute(
@@ -104,10 +81,12 @@ def undo(conn: sqlite3.Connection, annotator: str = "") -> Undone | None:
         " given_at) VALUES (?, ?, ?, 'undo', ?, ?, ?)",
         (key, conversation_id, group_id, act, annotator, utc_now()),
     )
-    return Undone(conversation_id, label, kind)
+    return UndoneJudgement(conversation_id, label, kind)
 
 
-def judged(conn: sqlite3.Connection, clustering_id: int) -> dict[tuple[int, str], Judgement]:
+def judged(
+    conn: sqlite3.Connection, clustering_id: int
+) -> dict[tuple[int, str], SecondGoalJudgement]:
     """What was said of the second goals of a clustering, by conversation and current group."""
     return {
         (conversation_id, group): kind

@@ -9,9 +9,9 @@ import pytest
 
 from engine.errors import UsageError
 from engine.filters import ListQuery, parse_filter
+from engine.records.goals import SecondGoal
 from engine.services.goals.exports import assignment_lines
 from engine.services.table_export import table_lines
-from engine.store.goals.second_goals import SecondGoal
 from engine.store.project import Project
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject
