@@ -121,6 +121,7 @@ COMMANDS = (
     ),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
     Command("run stability", "measure how stable the clusters are", "stability:run_stability"),
+    Command("run splits", "find groups that seem to hold several goals, and split them", "splits:run_splits"),
     Command("run check", "look for languages, personal data and copies, as an import does", "checking:run_check"),
     Command("scores", "list the sets of scores, and choose the one in force", "scores:list_scores"),
     Command("status", "show what a project holds and its runs", "status:status"),

@@ -16,7 +16,14 @@ from textual.widgets import Static
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.filters import Filter, ListQuery, Term
-from engine.records.goals import ClusteringRow, GoalDecision, GoalGroup, MapPoint, Proposal
+from engine.records.goals import (
+    ClusteringRow,
+    GoalDecision,
+    GoalGroup,
+    MapPoint,
+    Proposal,
+    SplitProposal,
+)
 from engine.services.exports import ExportKind
 from engine.services.run_requests import ClusteringRequest
 from engine.services.workspace import Services
@@ -33,7 +40,7 @@ from screens.shell.clipboard import copy
 from screens.shell.decision_screen import DecisionScreen
 from screens.shell.dialogs.basic import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter
-from screens.shell.group_dialogs import GroupPicker, ask_label, split_group
+from screens.shell.group_dialogs import GroupPicker, ask_label, proposal_content, split_group
 from screens.shell.save_dialogs import ask_export
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine
@@ -79,6 +86,13 @@ class GoalsScreen(DecisionScreen):
             "p", "pin", "Pin", tooltip="Pin or unpin: a pinned group is not proposed", show=False
         ),
         Binding("D", "split", "Divide", tooltip="Split by k-means, after a preview", show=False),
+        Binding(
+            "P",
+            "split_proposals",
+            "Proposed splits",
+            tooltip="Groups that may hold several goals",
+            show=False,
+        ),
         Binding("u", "undo", "Undo", show=False),
         Binding("U", "redo", "Redo", show=False),
         Binding("M", "map", "Map", tooltip="The map alone, or the list again"),
@@ -389,6 +403,31 @@ class GoalsScreen(DecisionScreen):
         """Splits the group under the cursor, after a preview of the parts."""
         if self.group is not None and self.may_write():
             split_group(self, self.goals, self.group, self.write)
+
+    def action_split_proposals(self) -> None:
+        """Lists the groups that seem to hold several goals; the one that is chosen is split after a preview."""
+        if self.clustering is None or not self.may_write():
+            return
+
+        def read() -> tuple[list[SplitProposal], list[GoalGroup]]:
+            return self.goals.split_proposals(), self.goals.groups()
+
+        def ask(found: tuple[list[SplitProposal], list[GoalGroup]]) -> None:
+            proposals, groups = found
+            by_id = {group.id: group for group in groups}
+
+            def chosen(group: str | None) -> None:
+                if group is not None:
+                    split_group(self, self.goals, by_id[group], self.write)
+
+            if not proposals:
+                self.notify("No group seems to hold several goals.", markup=False)
+                return
+            choices = [(one.group_id, proposal_content(one)) for one in proposals]
+            title = "May hold several goals; a pinned group is not listed"
+            self.app.push_screen(ChoiceDialog(title, choices), chosen)
+
+        self.in_background(read, ask, group="splits")
 
     def action_merge(self) -> None:
         """Asks for a second group, shows the evidence, and merges the two."""

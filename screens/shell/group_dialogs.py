@@ -15,7 +15,8 @@ from textual.widgets.option_list import Option
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.records.goals import GoalDecision, GoalGroup, SplitPart
+from engine.number_format import figure
+from engine.records.goals import GoalDecision, GoalGroup, SplitPart, SplitProposal
 from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line
@@ -216,6 +217,18 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         """Answers if several parts are shown."""
         if self._parts is not None and len(self._parts) > 1:
             self.dismiss(self._parts)
+
+
+def proposal_content(one: SplitProposal) -> Content:
+    """A proposed split as a line of a choice: label, sizes, how far apart its parts are, the model's word, words."""
+    sizes = " + ".join(f"{len(part):,}" for part in one.parts)
+    told = f" · one goal {figure(one.same)}, says the model" if one.same is not None else ""
+    words = one_line(" | ".join(" ".join(part[:3]) for part in one.words), 60)
+    return Content.assemble(
+        (one_line(one.label, 30) or "–", "bold"),
+        f"  {sizes} · apart {figure(one.apart)}{told}  ",
+        (words, "$tone-muted"),
+    )
 
 
 def split_group(

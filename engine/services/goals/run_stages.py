@@ -23,6 +23,7 @@ from engine.stages.goals.holding_out import HoldOutStage
 from engine.stages.goals.labelling import LabelStage
 from engine.stages.goals.naming import NameStage
 from engine.stages.goals.proposing import ProposeStage
+from engine.stages.goals.split_questions import SplitQuestionsStage
 from engine.stages.goals.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.stages.goals.summarising import SummariseStage
 from engine.stages.model_work import RunModel
@@ -155,6 +156,14 @@ class GoalStages:
         chosen = self.model(model)
         return [*self.setup.tuning.before(chosen), self._propose(chosen, most)]
 
+    def ask_splits(self, model: str | None = None, most: int | None = None) -> list[Stage]:
+        """The stages that ask a model about the parts of groups that seem to hold several goals."""
+        chosen = self.model(model)
+        return [
+            *self.setup.tuning.before(chosen),
+            self._propose(chosen, most, kind=SplitQuestionsStage),
+        ]
+
     def assign(self, model: str | None = None) -> list[Stage]:
         """The stages that embed conversations that came after the clustering that is shown, and assign them to its
         groups.
@@ -215,7 +224,11 @@ class GoalStages:
         )
 
     def _propose(
-        self, model: RunModel, most: int, cluster: ClusterStage | None = None
+        self,
+        model: RunModel,
+        most: int | None,
+        cluster: ClusterStage | None = None,
+        kind: type[ProposeStage] = ProposeStage,
     ) -> ProposeStage:
         merge, reason = (
             self.setup.prompts.prompt("merge"),
@@ -223,7 +236,7 @@ class GoalStages:
         )
         self.setup.endpoints.check_reading(model.model, merge)
         self.setup.endpoints.check_writing(model.model, reason)
-        return ProposeStage(
+        return kind(
             self.setup.project,
             self.setup.process,
             model,

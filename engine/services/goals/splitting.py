@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -13,15 +14,19 @@ from engine.goals.embedders.vectors import Numbers
 from engine.goals.merges.merge_state import Ids
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.goals.questions.phrase_labels import phrase_labels
-from engine.records.goals import GoalDecision, SplitPart
+from engine.records.goals import GoalDecision, SplitPart, SplitProposal
+from engine.store.goals import answers as goal_answers
 from engine.store.project import Project
 from engine.views.clustering_view import ClusteringView, Space
 from engine.views.goal_inputs import LazyTexts, source_of
 from engine.views.group_members import group_members
+from engine.views.split_candidates import as_if_split, split_candidates
 
 SHOWN = 10
 """Members of a part in a preview."""
 SEED = 0
+_EVEN = 0.5
+"""Below, a model takes two parts for two goals."""
 
 
 def preview(
@@ -49,6 +54,39 @@ def preview(
         central = tuple(by_id[int(key)] for key in ids[order])
         found.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))
     return found
+
+
+def proposals(project: Project, view: ClusteringView, space: Space) -> list[SplitProposal]:
+    """The groups that seem to hold several goals, with the model's word where it was asked. Groups whose parts it takes
+    for two goals come first, then by the distance of their parts."""
+    candidates = split_candidates(view, space)
+    supposed, pairs = as_if_split(view.state, candidates)
+    keys = [supposed.sides_key(*pair) for pair in pairs]
+    with project.reading() as conn:
+        answers = goal_answers.answers(conn, view.stored.pair_config, keys)
+    found = []
+    for one, key in zip(candidates, keys, strict=True):
+        answer = answers.get(key)
+        told = [] if answer is None else [answer.yes, answer.yes_reversed]
+        both = [p for p in told if p is not None]
+        ids = np.array(sorted(chain.from_iterable(one.parts)), dtype=np.int64)
+        labels = np.zeros(len(ids), dtype=np.int32)
+        for number, part in enumerate(one.parts):
+            labels[np.isin(ids, part)] = number
+        words = _words(project, view, ids, labels)
+        found.append(
+            SplitProposal(
+                one.group_id,
+                view.state.groups[one.group_id].label,
+                len(view.members(one.group_id)),
+                one.apart,
+                sum(both) / len(both) if both else None,
+                answer.model if answer is not None and both else "",
+                tuple(words[number] for number in range(len(one.parts))),
+                one.parts,
+            )
+        )
+    return sorted(found, key=lambda one: one.same is None or one.same >= _EVEN)
 
 
 def decision(

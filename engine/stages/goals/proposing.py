@@ -114,7 +114,7 @@ class ProposeStage(ModelStage):
         Args:
             total: Number of pairs of the run; None leaves the counter of the run as it is.
         """
-        state = self._queue_cache.decision_log.state(self._stored.id)
+        state = self._state()
         found: list[PairAnswer] = []
         for _ in self._work.live(partial(self._answer, state, block), found.extend):
             yield Progress(self.asked, total)
@@ -126,6 +126,10 @@ class ProposeStage(ModelStage):
         """The result in one sentence with counts."""
         text = f"Asked {self._work.model.label} about {self.asked:,} pairs of groups."
         return text + self._work.spent()
+
+    def _state(self) -> MergeState:
+        """The groups that are asked about."""
+        return self._queue_cache.decision_log.state(self._stored.id)
 
     @cached_property
     def _stored(self) -> StoredClustering:

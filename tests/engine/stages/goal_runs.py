@@ -103,9 +103,14 @@ def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     return [summarise, embed, cluster, label, propose(project, process, decision_log)]
 
 
-def propose(project: Project, process: ModelProcess, decision_log: DecisionLog) -> ProposeStage:
+def propose(
+    project: Project,
+    process: ModelProcess,
+    decision_log: DecisionLog,
+    kind: type[ProposeStage] = ProposeStage,
+) -> ProposeStage:
     """The stage that asks about two pairs at most."""
-    return ProposeStage(
+    return kind(
         project,
         process,
         RunModel(scored.model()),

@@ -139,6 +139,32 @@ class TestDecisions:
             assert kinds(support) == ["rename", "pin", "split"]
             assert len(listed(pilot)) == 8
 
+    async def test_proposed_splits(self) -> None:
+        """P lists groups that seem to hold several goals and splits the chosen one after the preview. What was pinned,
+        or made by a split, is not listed."""
+        support = clustered()
+        both = [group_id(support, label) for label in ("Book a flight", "Count files")]
+        support.goals.merge(support.goals.pair(*both))
+        (found,) = support.goals.split_proposals()
+        assert {frozenset(part) for part in found.parts} == {
+            frozenset(MEMBERS["Book a flight"]),
+            frozenset(MEMBERS["Count files"]),
+        }
+        assert found.apart > 0.75
+        support.goals.pin(found.group_id, on=True)
+        assert support.goals.split_proposals() == []
+        support.goals.undo()
+        async with opened(support, mode="5") as pilot:
+            await press(pilot, "P")
+            await until(pilot, lambda: "May hold several goals" in text(pilot))
+            assert "4 + 4 · apart" in text(pilot)
+            await press(pilot, "enter")
+            await until(pilot, lambda: "into 2: " in text(pilot))
+            await press(pilot, "enter")
+            await until(pilot, lambda: kinds(support)[-1] == "split")
+            await press(pilot, "P")
+            await until(pilot, lambda: "No group seems to hold several goals" in text(pilot))
+
     async def test_undone_rename_is_named_once(self) -> None:
         """What an undo took back is one sentence with the old and the new label."""
         async with opened(clustered(), mode="5") as pilot:

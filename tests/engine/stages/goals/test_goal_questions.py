@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,15 @@ import pytest
 
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.records.goals import GoalDecision
+from engine.services.goals.splitting import proposals
 from engine.stages.goals import labelling
 from engine.stages.goals.deciding import MARGIN, DecideStage
+from engine.stages.goals.split_questions import SplitQuestionsStage
 from engine.store import runs
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings
 from engine.store.project import Project
+from engine.views import split_candidates
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import source_of, stored_clustering
 from engine.views.merge_queue_cache import MergeQueueCache
@@ -131,6 +135,44 @@ class TestWhatIsWritten:
             assert answer.likelihood_ratio is not None
             assert abs(answer.likelihood_ratio) < 20
             assert answer.model == scored.model().label
+
+    def test_the_parts_of_a_group_are_a_pair(
+        self, done: Project, process: ModelProcess, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The parts of groups that may hold several goals are asked about as pairs; the groups stay as they are, a
+        second run asks nothing, and the answer is that of the pair once the split is made."""
+        monkeypatch.setattr(split_candidates, "LEAST_MEMBERS", 2)
+        monkeypatch.setattr(split_candidates, "LEAST_APART", 0.0)
+        log = DecisionLog(done)
+        cache = MergeQueueCache(done, log)
+        with done.reading() as conn:
+            stored = stored_clustering(conn, None)
+        before = list(log.state(stored.id).current)
+        stage = goal_runs.propose(done, process, log, SplitQuestionsStage)
+        assert isinstance(goal_runs.run(done, [stage])[0], JobDone)
+        assert stage.asked > 0
+        assert list(log.state(stored.id).current) == before
+        again = goal_runs.propose(done, process, log, SplitQuestionsStage)
+        if stage.asked < 2:  # all that there are
+            assert isinstance(goal_runs.run(done, [again])[0], JobDone)
+            assert again.asked == 0
+        first = proposals(done, cache.view(stored.id), cache.space(stored))
+        told = next(one for one in first if one.same is not None)
+        assert 0 < (told.same or 0) < 1
+        assert told.model == scored.model().label
+        split = log.decide(
+            stored.id,
+            lambda state: [
+                GoalDecision(
+                    "split", (told.group_id,), parts=tuple(array("q", p) for p in told.parts)
+                )
+            ],
+        )
+        state = log.state(stored.id)
+        key = state.sides_key(*split[0].made)
+        with done.reading() as conn:
+            config = stored_clustering(conn, None).pair_config
+            assert key in goal_answers.every_answer(conn, config)
 
     def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
         """A second run starts no model process and writes nothing."""
