@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+from engine.conversation import without_surrogates
 from engine.errors import WorkbenchError
 from engine.personal_data import KINDS
 from engine.records.scores import State
@@ -306,12 +307,12 @@ class ListQuery:
 
 
 def parse_filter(text: str) -> Filter:
-    """Reads a filter.
+    """Reads a filter; a lone surrogate, which nothing stored has, is read as U+FFFD.
 
     Raises:
         FilterError: With the place in the text and what would be right.
     """
-    return Filter(tuple(_term(word) for word in _words(text)))
+    return Filter(tuple(_term(word) for word in _words(without_surrogates(text))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -22,11 +23,14 @@ _NO_MORE_BYTES = (
 
 @contextmanager
 def translate_sqlite_errors(path: str) -> Iterator[None]:
-    """Turns errors of SQLite on the project at `path` into a ProjectError; the caller's own errors pass."""
+    """Turns errors of SQLite on the project at `path`, and values of it that are neither text nor JSON where they must
+    be, into a ProjectError; the caller's own errors pass."""
     try:
         yield
     except sqlite3.Error as error:
         raise _from_sqlite(path, error) from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise _damaged(os.path.basename(path), error) from error
 
 
 @contextmanager
@@ -59,15 +63,19 @@ def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
             f"{name} cannot be written.", "Check the permissions of the file and of its folder."
         )
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return ProjectError(
-            f"{name} is damaged ({error}).",
-            "Restore a copy; `sqlite3 FILE .recover` saves what can still be read.",
-        )
+        return _damaged(name, error)
     if primary == sqlite3.SQLITE_CANTOPEN:
         return ProjectError(
             f"{name} cannot be opened.", "Check the permissions of the file and of its folder."
         )
     return ProjectError(f"{name} could not be read or written ({error}).")
+
+
+def _damaged(name: str, error: Exception) -> ProjectError:
+    return ProjectError(
+        f"{name} is damaged ({error}).",
+        "Restore a copy; `sqlite3 FILE .recover` saves what can still be read.",
+    )
 
 
 def _from_system(path: str, error: OSError) -> ProjectError:

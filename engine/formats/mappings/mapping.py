@@ -157,6 +157,8 @@ def load_mapping(file: File) -> Mapping:
         raise FormatError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from None
     except UnicodeDecodeError:
         raise FormatError(f"{file} is not text in UTF-8.", "Save it as UTF-8.") from None
+    except RecursionError:
+        raise FormatError(f"The mapping file {file} is nested too deeply.", "Check it.") from None
     except (tomllib.TOMLDecodeError, BadMapping, BadPath) as error:
         raise FormatError(
             f"The mapping file {file} cannot be used: {error}.",

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from engine import folders
 from engine.completeness.boundaries import boundaries
-from engine.conversation import render_log
+from engine.conversation import render_log, without_surrogates
 from engine.errors import FormatError, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
@@ -265,7 +265,8 @@ def _values(
     """The score of each conversation that a line names, from 0 to 1."""
     found: dict[int, float] = {}
     for line in lines:
-        name, given = str(line.get(report.fields[0]) or ""), line.get(report.fields[1])
+        name = without_surrogates(str(line.get(report.fields[0]) or ""))
+        given = line.get(report.fields[1])
         if given is None or given == "":
             report.count("empty", name)
             continue

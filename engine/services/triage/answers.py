@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from engine.conversation import without_surrogates
 from engine.errors import FormatError
 from engine.number_format import counted
 from engine.records.triage import Verdict, VerdictRow
@@ -156,15 +157,24 @@ def import_answers(
         FormatError: The file cannot be read, or has nothing that looks like an answer.
     """
     report = AnswerReport()
-    answers = [
-        answer if answer.annotator else dataclasses.replace(answer, annotator=annotator.strip())
-        for answer in _read(path, report)
-    ]
+    answers = [_storable(answer, annotator.strip()) for answer in _read(path, report)]
     with project.reading() as conn:
         acts = _plan(conn, answers, replace, report)
     if acts and not dry_run:
         project.write(lambda conn: verdicts.give_all(conn, acts))
     return report
+
+
+def _storable(answer: Answer, annotator: str) -> Answer:
+    """The answer with a name where it has none, and without lone surrogates, which cannot be stored."""
+    return dataclasses.replace(
+        answer,
+        conversation=without_surrogates(answer.conversation),
+        source=None if answer.source is None else without_surrogates(answer.source),
+        note=without_surrogates(answer.note),
+        annotator=without_surrogates(answer.annotator) or annotator,
+        tags=tuple(map(without_surrogates, answer.tags)),
+    )
 
 
 def _plan(
@@ -382,7 +392,7 @@ def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[A
         if not isinstance(one, dict) or one.get("was_cancelled"):
             continue
         values: dict[str, Any] = {}
-        for result in one.get("result") or ():
+        for result in _list(one.get("result")):
             if isinstance(result, dict) and isinstance(result.get("value"), dict):
                 values[str(result.get("from_name"))] = result["value"]
         chosen = values.get(VERDICT, {}).get("choices") or []
@@ -433,7 +443,7 @@ def _own(record: Mapping[str, Any]) -> list[Answer] | None:
     )
     others = [
         Answer(None, name, None, one[VERDICT], annotator=_person(one.get("annotator")))
-        for one in given.get("others") or ()
+        for one in _list(given.get("others"))
         if isinstance(one, dict) and isinstance(one.get(VERDICT), str)
     ]
     empty = own.verdict is None and not own.note and not own.tags
@@ -441,7 +451,11 @@ def _own(record: Mapping[str, Any]) -> list[Answer] | None:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return tuple(one for one in _list(value) if isinstance(one, str))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _joined(value: Any) -> str:
