@@ -198,12 +198,16 @@ def count_turns(messages: Iterable[Message]) -> int:
     return turns
 
 
+_ascii_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def content_hash(messages: Iterable[Message]) -> bytes:
     """SHA-256 over the normalised messages, 32 bytes: the key by which duplicates are recognised."""
-    canonical = [
-        [m.role, m.content, m.name, [[c.name, c.arguments] for c in m.tool_calls]]
-        + ([m.reasoning] if m.reasoning else [])
-        for m in messages
-    ]
-    text = json.dumps(canonical, ensure_ascii=True, separators=(",", ":"))
+    canonical: list[list[Any]] = []
+    for m in messages:
+        calls = [[c.name, c.arguments] for c in m.tool_calls] if m.tool_calls else []
+        canonical.append([m.role, m.content, m.name, calls])
+        if m.reasoning:
+            canonical[-1].append(m.reasoning)
+    text = _ascii_json(canonical)
     return hashlib.sha256(b"messages/1:" + text.encode("ascii")).digest()

@@ -76,72 +76,80 @@ def account(
         found.see(f"role {word}", text)
     for key, other_id in _other_ids(record, conversation.external_id):
         found.name(key, other_id)
-    exact = kept.exact
+    _count_texts(record, kept, found, draft.left_out, left_out)
+    for item in draft.unknown:
+        found.see(_kind(item), as_json(item))
+    if outer is not None and outer.first:
+        for text in strings(outer.value):
+            found.add(kept.exact.get(text, "left out"), len(text))
+    return found
+
+
+def _count_texts(
+    record: Any,
+    kept: _Kept,
+    found: Account,
+    entries_left_out: frozenset[tuple[int, str | int]],
+    keys_left_out: frozenset[str],
+) -> None:
+    """Counts the texts within a record. Most are whole texts of the conversation, each in a field of an object, and are
+    counted there; the others are taken up in turn."""
+    exact, more, chars = kept.exact, kept.more, found.chars
     spent: set[str] = set()
-    entries_left_out = draft.left_out
-    chars = found.chars
-    ignored = _STRUCTURE | left_out | {"from"}
-
-    def count(text: str, place: Place) -> None:
-        """Counts a text that the conversation has, as often as it has it."""
-        if text in spent:
-            if kept.more.get(text):
-                kept.more[text] -= 1
-            else:
-                place = "repeated"
-        spent.add(text)
-        chars[place] = chars.get(place, 0) + len(text)
-
-    def walk(value: Any, path: str, key: str) -> None:
-        """Counts the texts within a value; `path` leads to what holds it under `key`."""
-        if isinstance(value, str):
-            place = exact.get(value)
-            if place is not None and key not in _STRUCTURE:
-                count(value, place)
-            elif value and key not in _STRUCTURE:
-                inner = json_within(value)
-                if inner is not value and inner:
-                    walk(inner, path, key)
-                else:
-                    _count_divided(value, f"{path}.{key}", kept, found)
-        elif isinstance(value, dict):
+    looked_at = _STRUCTURE | keys_left_out | {"from"}  # fields that are not just counted
+    todo: list[tuple[Any, str, str]] = [(record, "", "")]  # values, what leads to them, their keys
+    for value, path, key in todo:  # grows while it is read
+        if isinstance(value, dict):
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
-                if (
-                    entry.__class__ is str
-                    and entry in exact
-                    and not (entries_left_out or name in ignored)
-                ):
+                place = None
+                if entry.__class__ is str and not (entries_left_out or name in looked_at):
+                    place = exact.get(entry)
+                if place is not None:
                     if entry in spent:
-                        count(entry, exact[entry])
-                        continue
-                    spent.add(entry)  # most texts; not worth a call of their own
-                    place = exact[entry]
+                        place = _place_again(entry, place, more)
+                    else:
+                        spent.add(entry)
                     chars[place] = chars.get(place, 0) + len(entry)
-                elif name in left_out or (
+                elif name in keys_left_out or (
                     entries_left_out and (id(value), name) in entries_left_out
                 ):
                     found.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
                 elif isinstance(entry, _WITH_TEXT):
-                    walk(entry, inner, name)
+                    todo.append((entry, inner, name))
         elif isinstance(value, list):
+            entry_key = f"{key}[]"
             for position, entry in enumerate(value):
                 if entries_left_out and (id(value), position) in entries_left_out:
                     found.add("left out", sum(map(len, strings(entry))))
                     continue
                 if key in _PART_LISTS and _is_unknown(entry):
                     found.see(_kind(entry), as_json(entry))
-                walk(entry, path, f"{key}[]")
+                if isinstance(entry, _WITH_TEXT):
+                    todo.append((entry, path, entry_key))
+        elif isinstance(value, str) and key not in _STRUCTURE:
+            place = exact.get(value)
+            if place is not None:
+                if value in spent:
+                    place = _place_again(value, place, more)
+                spent.add(value)
+                chars[place] = chars.get(place, 0) + len(value)
+            elif value:
+                within = json_within(value)
+                if within is not value and within:
+                    todo.append((within, path, key))
+                else:
+                    _count_divided(value, f"{path}.{key}", kept, found)
 
-    walk(record, "", "")
-    for item in draft.unknown:
-        found.see(_kind(item), as_json(item))
-    if outer is not None and outer.first:
-        for text in strings(outer.value):
-            found.add(exact.get(text, "left out"), len(text))
-    return found
+
+def _place_again(text: str, place: Place, more: dict[str, int]) -> Place:
+    """Where a text went that was counted before: `place` as often as the conversation has it, then `repeated`."""
+    if not more.get(text):
+        return "repeated"
+    more[text] -= 1
+    return place
 
 
 def _other_ids(record: Any, taken: str) -> Iterator[tuple[str, str]]:
@@ -204,9 +212,12 @@ class _Kept:
                 self._put(call.arguments, "calls")
                 self._put(call.name, "calls")
                 self._put(call.call_id, "calls")
-            self._put(message.reasoning, "reasoning")
-            self._put(message.name, "messages")
-            self._put(message.tool_call_id, "calls")
+            if message.reasoning is not None:
+                self._put(message.reasoning, "reasoning")
+            if message.name is not None:
+                self._put(message.name, "messages")
+            if message.tool_call_id is not None:
+                self._put(message.tool_call_id, "calls")
             if message.facts is not None:
                 facts = json.loads(message.facts)
                 if isinstance(word := facts.get(UNKNOWN_ROLE), str):

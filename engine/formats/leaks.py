@@ -14,6 +14,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall, with_calls
@@ -287,7 +289,9 @@ def states_outcome(name: str) -> bool:
     return _plain(name) in TRUTH_FIELDS
 
 
+@lru_cache(maxsize=1_000)
 def _plain(name: str) -> str:
+    """A name of a field as the lists here have it. Kept, for the records of a log have the same fields."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
@@ -352,13 +356,18 @@ def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[L
     outcomes = dict(_outcomes(truth))
     if not outcomes:
         return
-    left = [index for index, message in enumerate(messages) if not message.hidden]
-    for index in left[-2:]:
+    ends = {outcomes[name] for name in _ENDS if name in outcomes}
+    backwards = range(len(messages) - 1, -1, -1)
+    left = [*islice((index for index in backwards if not messages[index].hidden), 2)]
+    for index in reversed(left):
         body = messages[index].seen
         whole = body.strip().lower()
-        if any(whole == outcomes.get(name) for name in _ENDS):
+        if whole in ends:
             leaks.append(Leak(index, "truth-value", body.strip()))
             messages[index] = _with_view(messages[index], "")
+            continue
+        spelled = body.lower().replace("-", "_").replace(" ", "_")
+        if not any(name in spelled for name in outcomes):  # the expression below is slow
             continue
         found = [
             one
@@ -385,6 +394,8 @@ def _outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _word(value: Any) -> str:
     """A value in lower case; numbers without needless zeros."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     word = str(value).strip().lower()
     try:
         return format(float(word), "g")

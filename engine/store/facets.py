@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from engine.conversation import Message
@@ -45,13 +46,13 @@ def facets_of(
             found[TOOL, _short(call.name)] = None
         if message.role == "tool" and message.name:
             found[TOOL, _short(message.name)] = None
-        if message.role == "assistant" and '"model' in (message.facts or ""):
-            models |= _models(json.loads(message.facts or "{}"))
+        if message.role == "assistant" and message.facts and '"model' in message.facts:
+            models |= _models(json.loads(message.facts))
     for model in models or _models(meta):
         found[MODEL, _short(model)] = None
-    found.update(dict.fromkeys(_scalars("meta", meta, 0)))
-    found.update(dict.fromkeys(_scalars("truth", truth or {}, 0)))
-    return set(list(found)[:MOST])
+    _add_fields(found, "meta", meta, 0)
+    _add_fields(found, "truth", truth or {}, 0)
+    return set(found) if len(found) <= MOST else set(islice(found, MOST))
 
 
 def add(conn: sqlite3.Connection, found: Iterable[tuple[int, Iterable[Facet]]]) -> None:
@@ -163,27 +164,30 @@ def _models(facts: Any) -> set[str]:
     return set(next(([name] for name in named if isinstance(name, str) and name), []))
 
 
-def _scalars(name: str, value: Any, depth: int) -> Iterator[Facet]:
+def _add_fields(found: dict[Facet, None], name: str, value: Any, depth: int) -> None:
+    """Adds the facets of a field and of the fields in it."""
     if isinstance(value, dict):
         if depth < _DEEPEST:
             for key, inner in value.items():
                 path = f"{name}.{_short(str(key))}"
                 if isinstance(inner, dict | list):
-                    yield from _scalars(path, inner, depth + 1)
+                    _add_fields(found, path, inner, depth + 1)
                 elif inner is not None:
-                    yield path, _short(_text(inner))
+                    found[path, _short(_text(inner))] = None
     elif isinstance(value, list):
         for item in value:
             if item is not None and not isinstance(item, dict | list):
-                yield name, _short(_text(item))
+                found[name, _short(_text(item))] = None
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    return repr(value) if value.__class__ is int else json.dumps(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, int) else json.dumps(value)
 
 
 def _short(text: str) -> str:
-    short = text[:LONGEST]
+    short = text if len(text) <= LONGEST else text[:LONGEST]
     return short if short.isascii() else short.encode("utf-8", "replace").decode("utf-8")

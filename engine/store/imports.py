@@ -556,9 +556,8 @@ def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Pars
     return True
 
 
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _calls(message: Message) -> str:
-    return json.dumps(
-        [[call.name, call.arguments, call.call_id] for call in message.tool_calls],
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
+    return _json([[call.name, call.arguments, call.call_id] for call in message.tool_calls])

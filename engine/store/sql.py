@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from engine.conversation import MOST_MESSAGES
 
@@ -59,9 +59,8 @@ def placeholders(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
 
 
-def to_json(value: Any) -> str:
-    """JSON as stored; ASCII, so that it is valid text whatever the value holds."""
-    return json.dumps(value, separators=(",", ":"))
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+"""JSON as stored; ASCII, so that it is valid text whatever the value holds."""
 
 
 @contextmanager

@@ -28,6 +28,8 @@ RENDERED_CALLS = "TOOL CALLS: ["
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
 )
+_PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
+"""Keys of a message whose content, if it is text, is all of its text."""
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
@@ -115,8 +117,18 @@ def messages_of(
     content = item["content"] if "content" in item else item.get("value")
     if len(item) == 2 and isinstance(content, str) and spoken_by != "function_call" and not facts:
         return [Message(role, content)]
+    name = optional_text(item, "name", number)
     call_id = optional_text(item, "tool_call_id", number)
-    parts = MessageParts(role, number, optional_text(item, "name", number), call_id)
+    calls = _listed_calls(item, number)
+    if (
+        isinstance(content, str)
+        and item.keys() <= _PLAIN_KEYS
+        and spoken_by != "function_call"
+        and not facts
+    ):
+        text = _without_rendering(content) if rendered_calls and calls else content
+        return [Message(role, text, name, tuple(calls), call_id)]
+    parts = MessageParts(role, number, name, call_id)
     rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
     rest.update(facts or {})
     parts.facts = as_json(rest) if rest else None
@@ -131,7 +143,6 @@ def messages_of(
     ):  # Vercel AI SDK 4; the text was written after them
         for entry in item["toolInvocations"]:
             parts.add({"type": "tool-invocation", "toolInvocation": entry})
-    calls = _listed_calls(item, number)
     if isinstance(content, list):
         for part in content:
             parts.add(part)
@@ -210,7 +221,7 @@ def as_time(value: Any) -> str | None:
         value = value.get("$date")
     if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and value < 1e20:
         for unit in (1, 1e3, 1e6, 1e9):
             if 1e8 < value / unit < 1e11:
                 return datetime.fromtimestamp(value / unit, UTC).isoformat()
