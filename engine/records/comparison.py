@@ -9,9 +9,17 @@ from engine.records.calibration import CompletionRate
 from engine.records.interval import Interval
 
 Measure = Literal[
-    "completion", "share of goal", "completion in goal", "turns", "characters", "entropy", "leaves"
+    "completion",
+    "share of goal",
+    "completion in goal",
+    "success",
+    "turns",
+    "characters",
+    "entropy",
+    "leaves",
 ]
-"""What is compared: a share of conversations for the first three, a mean over conversations for the others."""
+"""What is compared: a share of conversations for the first three, a mean over conversations for the others; `success`
+is the probability of success that is fitted to verdicts."""
 
 
 @dataclass(frozen=True, slots=True)

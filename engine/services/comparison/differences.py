@@ -22,7 +22,7 @@ from engine.validate.statistics.significance import holm
 LEAST_MEMBERS = 10
 """Fewest conversations of a goal, both sides together, for a test of it."""
 MOST_EXAMPLES = 5
-_MEANS: tuple[Measure, ...] = ("turns", "characters", "entropy", "leaves")
+_MEANS: tuple[Measure, ...] = ("success", "turns", "characters", "entropy", "leaves")
 
 
 def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comparison:

@@ -18,7 +18,7 @@ from engine.text import one_line
 MOST_GOALS = 8
 """Goals that a text lists without a significant difference; those with one are all listed."""
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
-_DIGITS = {"characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
+_DIGITS = {"success": 2, "characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
 
 
 def comparison_lines(found: Comparison) -> list[str]:

@@ -13,7 +13,7 @@ from engine.completeness.calibration import Calibration, completion_rate
 from engine.records.calibration import CompletionRate
 from engine.records.goals import NAMELESS
 from engine.services.triage.calibration import CHOSEN_BY_SCORE, ScoredConversations
-from engine.store import trees
+from engine.store import example_probes, trees
 from engine.views.clustering_view import ClusteringView
 
 Ints = npt.NDArray[np.int64]
@@ -29,6 +29,7 @@ class Measured:
     Attributes:
         score: Normalised score; NaN where there is none.
         above: Whether it is at or above the threshold of its project.
+        success: Probability of success, fitted to verdicts; NaN where there is none.
         entropy, leaves: Mean over the response trees of the conversation; NaN where there is none.
         goal: Number of its goal in `goals`; `NO_GOAL` where it has none.
         goals: Labels.
@@ -40,6 +41,7 @@ class Measured:
     above: npt.NDArray[np.bool_]
     turns: Floats
     characters: Floats
+    success: Floats
     entropy: Floats
     leaves: Floats
     goal: Ints
@@ -59,6 +61,7 @@ class Measured:
             " WHERE config_hash = ? AND reason IS NULL GROUP BY 1 ORDER BY 1",
             trees.chosen(conn),
         )
+        likely = example_probes.success_of(conn, ids.tolist())
         last = int(ids[-1]) if len(ids) else 0
 
         def by_id(keys: Ints, values: Floats) -> Floats:
@@ -74,6 +77,7 @@ class Measured:
             above=by_id(scored.ids, scored.above.astype(float)) == 1,
             turns=sizes[:, 1],
             characters=sizes[:, 2],
+            success=by_id(np.array(list(likely), np.int64), np.array(list(likely.values()))),
             entropy=by_id(tree_ids, grown[:, 1]),
             leaves=by_id(tree_ids, grown[:, 2]),
             goal=goal,
@@ -90,6 +94,7 @@ class Measured:
             above=self.above[chosen],
             turns=self.turns[chosen],
             characters=self.characters[chosen],
+            success=self.success[chosen],
             entropy=self.entropy[chosen],
             leaves=self.leaves[chosen],
             goal=self.goal[chosen],

@@ -13,6 +13,7 @@ import pytest
 from engine.errors import UsageError
 from engine.filters import ListQuery, parse_filter
 from engine.records.comparison import Comparison, Difference, Side
+from engine.records.example_probes import ExampleProbe
 from engine.services.comparison.differences import compare
 from engine.services.comparison.formatting import (
     breakdown_lines,
@@ -21,6 +22,7 @@ from engine.services.comparison.formatting import (
 )
 from engine.services.comparison.measured import Measured
 from engine.services.comparison.service import ComparisonService
+from engine.store import example_probes
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.search import field_values
@@ -29,6 +31,8 @@ from engine.views.merge_queue_cache import MergeQueueCache
 from tests.engine.services.goals.goal_project import cluster, stored_goals, texts
 from tests.engine.store.support import fill, give_scores, talk
 from tests.engine.store.test_unsure_queue import give_trees
+
+PROBE = ExampleProbe("", 0.5, 100, None)
 
 
 def service_of(project: Project) -> ComparisonService:
@@ -119,6 +123,18 @@ class TestFilters:
             both = compare((sides[0], sides[1]), *parts)
             alarms += any(one.significant for one in both.differences)
         assert alarms <= 16  # 10 expected; more than 16 has a probability of 2%
+
+    def test_success(self, better: Project) -> None:
+        """Where a probability of success was fitted to verdicts, its means are compared; elsewhere it is no measure."""
+        sides = parse_filter("date:2026-01"), parse_filter("date:2026-02")
+        plain = service_of(better).compare(*sides)
+        assert "success" not in {one.measure for one in plain.differences}
+        values = [(n, 0.2 + 0.4 * (n % 2) + n / 2000, None) for n in range(1, 101)]
+        better.write(lambda conn: example_probes.put(conn, PROBE, values, in_force=True))
+        success = found(service_of(better).compare(*sides), "success")
+        assert success.cases == (50, 50)
+        assert success.values == pytest.approx((0.2255, 0.625))
+        assert success.significant
 
 
 class TestFields:
