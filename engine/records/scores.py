@@ -126,6 +126,7 @@ class ScoreRow:
         reason: Why it is unscored, or what is special about the score (a window); None otherwise.
         noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
             are meaningless.
+        generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
     """
 
     conversation_id: int
@@ -140,6 +141,7 @@ class ScoreRow:
     model: str
     adapter: str | None
     noise: float | None
+    generated: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,7 @@ def score_line(row: ScoredId) -> dict[str, Any]:
         empty: dict[str, Any] = {
             "p_end": None,
             "p_end_normalised": None,
+            "generated": None,
             "curve": [],
             "model": None,
         }
@@ -166,6 +167,7 @@ def score_line(row: ScoredId) -> dict[str, Any]:
         "reason": score.reason,
         "p_end": score.p_end,
         "p_end_normalised": score.p_end_normalised,
+        "generated": score.generated,
         "curve": [
             {
                 "step": point.step,

@@ -48,6 +48,12 @@ def counts(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
     return sum(ends), len(ends) - sum(ends)
 
 
+def at_end(conn: sqlite3.Connection, config_hash: str, wanted: Sequence[int]) -> dict[int, bool]:
+    """Whether the end tag is generated at the end of these conversations; those where it is not known are absent."""
+    found = values(conn, config_hash, wanted)
+    return {key: bool(curve[max(curve)]) for key, curve in found.items()}
+
+
 def goes_on(
     conn: sqlite3.Connection, config_hash: str, *, without_remaining: str | None = None
 ) -> list[int]:

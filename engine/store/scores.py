@@ -20,7 +20,7 @@ from engine.records.scores import (
     ScoreSet,
     SetMode,
 )
-from engine.store import settings
+from engine.store import generated_ends, settings
 from engine.store.sql import chunks, id_pages, placeholders, snapshot, to_json
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
@@ -360,6 +360,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
         rule = settings.rule(conn)
         for keys in chunks(ids):
             curves = _curves(conn, config, keys)
+            ends = generated_ends.at_end(conn, config or "", keys)
             for row in conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
                 " g.mode, g.model, g.adapter, g.noise"
@@ -380,6 +381,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                     model=row[6],
                     adapter=row[7],
                     noise=row[8],
+                    generated=ends.get(row[0]),
                 )
     return found
 

@@ -157,6 +157,11 @@ def score_lines(facts: Facts) -> Lines:
         raw = "p of the end tag"
         lines.append(("score", f"{shown}  {raw} / ({raw} + p of going on)"))
         lines.append((raw, number_format.probability(score.p_end, digits)))
+    if score.generated is not None:
+        text = "the end tag" if score.generated else "no end tag"
+        lines.append(
+            ("writes next", f"{text}; as in the paper this decides, here it stands beside")
+        )
     lines += [
         (
             "rule",

@@ -488,4 +488,3 @@ class TestAsInThePaper:
         assert (row["share"], row["mean"]) == (pytest.approx(1 / 3), pytest.approx(0.3))
         assert row["ece"]["value"] == pytest.approx(1 / 3 - 0.3)
         assert row["corrected"]["value"] == pytest.approx(1 / 3 - 0.1 / (0.1 + 0.7 * 2 / 3))
-        assert "every boundary" in asked(capsys, path, "--every-boundary")[1]

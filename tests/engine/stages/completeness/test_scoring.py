@@ -141,6 +141,7 @@ class TestWhatIsWritten:
         for line in scored_ones:
             curve = found[line.conversation_id]
             assert list(curve) == [point.message for point in line.curve]
+            assert line.generated == bool(curve[line.curve[-1].message])
             for point in line.curve:
                 assert not curve[point.message] or point.p_end_normalised > 0.5
 
