@@ -30,7 +30,7 @@ def translate_sqlite_errors(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _from_sqlite(path, error) from error
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise _damaged(os.path.basename(path), error) from error
+        raise damaged(path, error) from error
 
 
 @contextmanager
@@ -62,8 +62,11 @@ def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
         return ProjectReadOnly(
             f"{name} cannot be written.", "Check the permissions of the file and of its folder."
         )
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return _damaged(name, error)
+    # Python's own error on bytes that are no text has no code
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or (
+        not code and "decode to UTF-8" in str(error)
+    ):
+        return damaged(path, error)
     if primary == sqlite3.SQLITE_CANTOPEN:
         return ProjectError(
             f"{name} cannot be opened.", "Check the permissions of the file and of its folder."
@@ -71,9 +74,10 @@ def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
     return ProjectError(f"{name} could not be read or written ({error}).")
 
 
-def _damaged(name: str, error: Exception) -> ProjectError:
+def damaged(path: str, found: object) -> ProjectError:
+    """The error that says that the project at `path` is damaged, and by what that was found."""
     return ProjectError(
-        f"{name} is damaged ({error}).",
+        f"{os.path.basename(path)} is damaged ({found}).",
         "Restore a copy; `sqlite3 FILE .recover` saves what can still be read.",
     )
 

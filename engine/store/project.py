@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
 from engine.store import runs
-from engine.store.failures import translate_file_errors, translate_sqlite_errors
+from engine.store.failures import damaged, translate_file_errors, translate_sqlite_errors
 from engine.store.lock import WriteLock, is_held
 from engine.store.migrations.m001_conversations import APPLICATION_ID
 from engine.store.migrations.schema import SCHEMA, migrate
@@ -23,6 +23,9 @@ from engine.store.writer import Writer
 T = TypeVar("T")
 
 _BUSY_MS = 5000
+_OF_DAMAGE = (AttributeError, LookupError, TypeError, ValueError)
+"""What code raises that got a value from a damaged file that no sound file has."""
+
 _INTERRUPTS = 20
 _NO_SIDE_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _NOT_OURS = "It was not written by this program; choose another file."
@@ -211,7 +214,12 @@ class Project:
         with translate_sqlite_errors(self._real), mine.in_use:
             if self._closed:
                 raise _closed()
-            yield mine.conn
+            try:
+                yield mine.conn
+            except _OF_DAMAGE as error:
+                if (found := _damage(mine.conn)) is not None:
+                    raise damaged(self.path, found) from error
+                raise
 
     def _mine(self) -> _Reader:
         if self._closed:
@@ -262,6 +270,12 @@ class Project:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _damage(conn: sqlite3.Connection) -> str | None:
+    """What SQLite finds wrong in the file, such as a missing value where there must be one; None if nothing."""
+    (found,) = conn.execute("PRAGMA quick_check(1)").fetchone()
+    return None if found == "ok" else str(found)
 
 
 class _Reader:

@@ -3,7 +3,7 @@
     python -m tests.campaign.walk --keys 100000 --seed 7
 
 A walk is a few hundred keys: most are bound somewhere, some are a click or a paste of hostile text, some change the
-size of the terminal. The project is the one of hostile texts (`tests/terminal/hostile.py`) with scores, or one with goals
+size of the terminal. The project is that of hostile texts (`tests/terminal/hostile.py`) with scores, or one with goals
 and trees. Jobs start and run as they do for a person. A failure is an exception, or a key after which the program
 answers nothing for `SECONDS`.
 """

@@ -1,0 +1,77 @@
+"""A file whose pages are sound and whose values are not is called damaged, and not a fault of the program."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ProjectError
+from engine.store.conversations import ConversationStore
+from engine.store.project import Project
+from tests.engine.store.support import fill, talk
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A project with one conversation."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(project, [talk("a", "hello", "there")])
+    return tmp_path / "p.wb"
+
+
+def change(path: Path, *statements: str) -> None:
+    """Changes the file as no version of the program does."""
+    with closing(sqlite3.connect(path)) as conn, conn:
+        for statement in statements:
+            conn.execute(statement)
+
+
+def test_a_text_that_is_none(path: Path) -> None:
+    """Bytes that are not UTF-8 where text must be are called damage of the file."""
+    change(path, "UPDATE conversation SET opening = CAST(x'ff68' AS TEXT)")
+    with Project.open(path) as project, pytest.raises(ProjectError, match=r"p\.wb is damaged"):
+        ConversationStore(project).rows([1])
+
+
+def test_json_that_is_none(path: Path) -> None:
+    """So is a text that is not JSON where it must be."""
+    change(path, "INSERT INTO setting (key, value) VALUES ('score_config', '{')")
+    with Project.open(path) as project, pytest.raises(ProjectError, match=r"p\.wb is damaged"):
+        ConversationStore(project).rows([1])
+
+
+def test_a_value_that_is_missing(path: Path) -> None:
+    """So is a value that the schema requires and the file has not, whatever error it leads to."""
+    change(
+        path,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, 'external_id TEXT NOT NULL', 'external_id TEXT')",
+    )
+    change(path, "UPDATE conversation SET external_id = NULL")
+    change(
+        path,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, 'external_id TEXT', 'external_id TEXT NOT NULL')",
+    )
+    with Project.open(path) as project, pytest.raises(ProjectError, match=r"damaged .*NULL value"):
+        upper_name(project)
+
+
+def upper_name(project: Project) -> str:
+    """Does with a value what code does that knows that it is there."""
+    with project.reading() as conn:
+        (name,) = conn.execute("SELECT external_id FROM conversation").fetchone()
+        return str(name.upper())
+
+
+def test_own_errors_pass(tmp_path: Path) -> None:
+    """An error of the caller on a sound file stays what it is."""
+    with (
+        Project.open(tmp_path / "p.wb", create=True) as project,
+        pytest.raises(KeyError),
+        project.reading(),
+    ):
+        raise KeyError("mine")
