@@ -93,6 +93,11 @@ MODEL_CALLS: tuple[Reader, ...] = (
         "items[].type | items[].role, !messages, !history", "items", "", "items",
     ),
     _call(
+        "openai_responses_batch", "batches of OpenAI's Responses API", "",
+        "custom_id, url!=*/embeddings, url!=*/moderations, body.input | response.body.output[].type",
+        "body", "response.body", "body.input, body.instructions, response.body.output",
+    ),
+    _call(
         "anthropic_response", "responses of Anthropic's Messages API", "anthropic_response_tool.json",
         "type=message, role=assistant, content[].type", "", ".", "content, role, type",
     ),

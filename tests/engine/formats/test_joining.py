@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.errors import UnknownFormat
 from engine.formats.inputs import open_inputs
 from engine.records.imports import Input, Parsed
 from engine.stages.sources_read import digest_of
@@ -28,7 +29,28 @@ ANTHROPIC_ANSWER = {
         "message": {"role": "assistant", "content": [{"type": "text", "text": "It is 4."}]},
     },
 }
-PAIRS = [(OPENAI_REQUEST, OPENAI_ANSWER), (ANTHROPIC_REQUEST, ANTHROPIC_ANSWER)]
+RESPONSES_REQUEST = {
+    "custom_id": "r1",
+    "method": "POST",
+    "url": "/v1/responses",
+    "body": {"model": "m", "instructions": "Be brief.", "input": "What is 2+2?"},
+}
+SAID = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "It is 4."}],
+}
+RESPONSES_ANSWER = {
+    "id": "batch_req_1",
+    "custom_id": "r1",
+    "response": {"status_code": 200, "body": {"object": "response", "output": [SAID]}},
+    "error": None,
+}
+PAIRS = [
+    (OPENAI_REQUEST, OPENAI_ANSWER),
+    (RESPONSES_REQUEST, RESPONSES_ANSWER),
+    (ANTHROPIC_REQUEST, ANTHROPIC_ANSWER),
+]
 
 
 def write(path: Path, *records: Any, as_list: bool = False) -> str:
@@ -50,7 +72,7 @@ def said(source: Input) -> list[list[tuple[str, str]]]:
     ]
 
 
-@pytest.mark.parametrize(("request_", "answer"), PAIRS, ids=["openai", "anthropic"])
+@pytest.mark.parametrize(("request_", "answer"), PAIRS, ids=["openai", "responses", "anthropic"])
 def test_answers_of_a_batch_have_their_requests(tmp_path: Path, request_: Any, answer: Any) -> None:
     """An answer is one conversation with its request, found by `custom_id` in the folder; a request without an answer
     stays one of its own, and the bytes of both are kept."""
@@ -66,6 +88,22 @@ def test_answers_of_a_batch_have_their_requests(tmp_path: Path, request_: Any, a
     (named,) = open_inputs([str(tmp_path / "out.jsonl")])
     assert "joined with the requests in" in named.detection.why
     assert said(named) == said(second)
+
+
+def test_failed_answer_of_a_responses_batch_leaves_its_request(tmp_path: Path) -> None:
+    """A request that failed is a conversation without an answer, its error is metadata; requests for embeddings are no
+    conversations."""
+    failed = {"status_code": 400, "body": {"error": {"message": "The input is too long."}}}
+    write(tmp_path / "in.jsonl", RESPONSES_REQUEST, RESPONSES_REQUEST | {"custom_id": "r2"})
+    write(tmp_path / "out.jsonl", RESPONSES_ANSWER, {"custom_id": "r2", "response": failed})
+    (answers,) = open_inputs([str(tmp_path / "out.jsonl")])
+    _, record = answers.records()
+    assert isinstance(record, Parsed)
+    assert said(answers)[1] == [("system", "Be brief."), ("user", "What is 2+2?")]
+    assert "The input is too long." in json.dumps(record.conversation.meta)
+    write(tmp_path / "vectors.jsonl", RESPONSES_REQUEST | {"url": "/v1/embeddings"})
+    with pytest.raises(UnknownFormat):
+        list(open_inputs([str(tmp_path / "vectors.jsonl")]))
 
 
 def test_files_of_a_batch_in_several_folders_are_joined_if_both_are_given(tmp_path: Path) -> None:
