@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_json, as_object
 from engine.formats.messages.forms import ChatMessage
-from engine.formats.messages.normalise import messages_of, read_in_turn
+from engine.formats.messages.normalise import messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import ParsedRecord
 
@@ -209,11 +209,11 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     record = as_object(record)
     lines = [line for line in record.get("lines", ()) if isinstance(line, dict)]
-    items: list[ChatMessage] = []
+    items: list[tuple[ChatMessage, list[Any]]] = []  # each with its lines
     events: list[Any] = []
     unknown: list[Any] = []
     left_out: set[tuple[int, str | int]] = set()
-    current: tuple[Any, ChatMessage] | None = None
+    current: tuple[Any, ChatMessage, list[Any]] | None = None
     for line in lines:
         if not _is_spoken(line) or _clears(line):
             events.append(line)
@@ -226,15 +226,20 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         name = line["message"].get("id") if line["type"] == "assistant" else None
         if current is not None and name is not None and current[0] == name:
             _join(current[1], item)
+            current[2].append(line)
             left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
             continue
-        if not _readable(item):
-            events.append(line)
-            unknown.append(line)
-            continue
-        items.append(item)
-        current = (name, item) if name is not None else current
-    messages = read_in_turn(items)
+        items.append((item, [line]))
+        current = (name, item, items[-1][1]) if name is not None else current
+    messages: list[Message] = []
+    for item, own in items:
+        try:
+            messages += messages_of(item, len(messages) + 1)
+        except BadRecord:
+            events += own
+            unknown += own
+    if not messages:
+        raise BadRecord("no messages")
     fields = _of_session(lines)
     results = [line for line in events if line.get("type") == "result"]
     events = [line for line in events if line.get("type") != "result"]
@@ -269,14 +274,6 @@ def _item(line: dict[str, Any]) -> ChatMessage:
     named = {"message_id": message["id"]} if "id" in message else {}
     content = {"content": message["content"]} if "content" in message else {}
     return {**facts, **rest, **named, **content, "role": role}
-
-
-def _readable(item: ChatMessage) -> bool:
-    try:
-        messages_of(item, 1)
-    except BadRecord:
-        return False
-    return True
 
 
 def _join(item: ChatMessage, more: ChatMessage) -> None:
