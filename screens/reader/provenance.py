@@ -158,10 +158,8 @@ def score_lines(facts: Facts) -> Lines:
         lines.append(("score", f"{shown}  {raw} / ({raw} + p of going on)"))
         lines.append((raw, number_format.probability(score.p_end, digits)))
     if score.generated is not None:
-        text = "the end tag" if score.generated else "no end tag"
-        lines.append(
-            ("writes next", f"{text}; as in the paper this decides, here it stands beside")
-        )
+        text = "the end tag: complete" if score.generated else "something else: incomplete"
+        lines.append(("written next", f"{text}, as the paper decides"))
     lines += [
         (
             "rule",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -28,13 +29,14 @@ from screens.simulation import formatting
 from screens.widgets.cycle import Cycle
 
 LINES = (
-    "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "tasks", "language",
-    "turns",
+    "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",
+    "tasks", "language", "turns",
 )  # fmt: skip
 """Fields with a line of their own that only some kinds have; the lines of other kinds are hidden."""
 JUDGED: tuple[Kind, ...] = ("sharded", "shards")
 """Kinds in which a judge takes part."""
 PROFILES = {"question": "another for each question", "run": "one for a run"}
+REPLIES = {False: "follow a JSON schema", True: "free, as in the source"}
 KIND_HELP: dict[Kind, str] = {
     "sharded": "Instructions revealed piece by piece, under conditions; the answers are scored.",
     "forms": "Forms filled in conversation, by modules or by one prompt; what is filled is scored.",
@@ -82,6 +84,10 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
             "user is",
             Cycle([*PROFILES.values()], [*PROFILES].index(last.profile), id="profile"),
         )
+        yield field_line(
+            "replies",
+            Cycle([*REPLIES.values()], [*REPLIES].index(last.free_replies), id="free_replies"),
+        )
         yield field_line("tasks", _input(last, "tasks", offers.tasks))
         yield field_line(
             "language",
@@ -112,7 +118,9 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         texts["variants"] = (BOTH, *offers.variants)[self.at("variants")]
         texts["profile"] = [*PROFILES][self.at("profile")]
         texts["language"] = offers.languages[self.at("language")]
-        return read_request(self._kind, texts)
+        request = read_request(self._kind, texts)
+        free = self._kind == "forms" and [*REPLIES][self.at("free_replies")]
+        return replace(request, free_replies=free)
 
     def cost(self, request: SimulationRequest) -> PlayEstimate:
         """The plays that are left, and what they take."""

@@ -24,6 +24,19 @@ class TestProvenance:
             for fact in ("base", "SmolLM2-135M-Instruct", "none", "± 0.006", "complete from .50"):
                 assert fact in text(pilot)
 
+    async def test_what_is_written_next(self) -> None:
+        """Where it is known, `w` says what the model writes after the conversation, which decides in the paper."""
+        made = project()
+        made.file.write(
+            lambda conn: conn.execute(
+                "INSERT INTO generated_end SELECT conversation_id, config_hash, max(message), 1"
+                " FROM boundary_score GROUP BY conversation_id, config_hash"
+            )
+        )
+        async with opened(made) as pilot:
+            await press(pilot, "enter", "w")
+            assert "the end tag: complete, as the paper decides" in text(pilot)
+
     async def test_the_run_behind_it(self) -> None:
         """`w` names the run with its code version, fingerprints and prompt, and `y` copies all of it."""
         async with opened(project()) as pilot:

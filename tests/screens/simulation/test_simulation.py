@@ -224,6 +224,7 @@ class TestAsking:
             forms=("med",),
             variants=("baseline",),
             profile="run",
+            free_replies=True,
         )
         fake.simulations.remember(last)
         async with opened(fake, mode="9") as pilot:
@@ -293,7 +294,7 @@ class TestTakingAlong:
             await press(pilot, "s", *["down"] * 4, "enter", "s", "enter", "y")
             assert pilot.app.clipboard.splitlines()[:2] == [
                 "condition\ttask\tinstr.\truns\tP\tof FULL\tA90\tU90-10\tA of FULL\tU of FULL",
-                "sharded\tmath\t1\t2\t31.0\t50%\t31.0\t0.0\t50%\t–",
+                "sharded\tmath\t1\t2\t31.0\t50%\t31.0\t0.0\t43%\t0%",
             ]
 
     async def test_export(
