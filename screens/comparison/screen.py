@@ -37,6 +37,7 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
+NOTHING = "Nothing is compared yet.\n\nc chooses a field, or two filters."
 FILTERS = ""
 """The choice of two filters, among fields."""
 
@@ -89,9 +90,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
         yield Static(id="summary")
         yield self.table
         yield Static(id="notes")
-        yield Static(
-            "Nothing is compared yet.\n\nc chooses a field, or two filters.", classes="empty"
-        )
+        yield Static(NOTHING, classes="empty", id="empty")
 
     def on_mount(self) -> None:
         """Asks what to compare."""
@@ -153,9 +152,14 @@ class ComparisonScreen(WorkbenchScreen[None]):
             self._asked, self._found = asked, found
             self._show(found)
 
+        # with a hundred thousand conversations it takes seconds
+        self.query_one("#empty", Static).update("Comparing …")
+        self.set_class(True, "-empty")
         self.in_background(work, show, group="compare", failed=self._failed)
 
     def _failed(self, error: WorkbenchError) -> None:
+        self.query_one("#empty", Static).update(NOTHING)
+        self.set_class(self._found is None, "-empty")
         self.show_error(error)
 
     def _show(self, found: Comparison | Breakdown) -> None:
@@ -251,7 +255,7 @@ _COMPARED = [
     _column("needed", "needs", 7, keep=3),
 ]
 _BY_FIELD = [
-    _column("name", "value", 16, right=False),
+    _column("name", "value", 10, right=False),
     _column("count", "conv.", 8),
     _column("scored", "scored", 8, keep=3),
     _column("complete", "complete", 8),
