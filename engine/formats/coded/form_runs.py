@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.form_scores import fields, form_scores
+from engine.formats.json_values import BadRecord
 from engine.formats.reader import COMPANIONS, ParsedRecord, Reader
 
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
@@ -31,7 +32,10 @@ def with_files(transcripts: Reader) -> Reader:
         config, form = files.get(CONFIG), files.get(FORM)
         if isinstance(config, dict):
             draft.fields["config"] = config
-        truth = _truth(config, form, files.get(DIALOGUE), record.get("interactions"))
+        try:
+            truth = _truth(config, form, files.get(DIALOGUE), record.get("interactions"))
+        except (TypeError, RecursionError):
+            raise BadRecord(f"{FORM} beside it is no form") from None
         draft.conversation = replace(draft.conversation, truth=truth or None)
         draft.left_out |= {(id(files), name) for name in _ONLY_ORIGINAL}
         return draft

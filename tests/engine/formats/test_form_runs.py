@@ -54,6 +54,16 @@ def test_a_transcript_alone_has_no_scores(tmp_path: Path) -> None:
     assert (found.conversation.truth, refused) == (None, [])
 
 
+def test_a_damaged_form_is_told(tmp_path: Path) -> None:
+    """A run whose final form is none is refused with the reason, not read without its scores."""
+    over = played(Script({"user": as_reply({"answer": "Ulm"})}))
+    for name, value in files_of(over).items():
+        damaged = {"Town": {"answer": None, "options": 5}}
+        (tmp_path / name).write_text(json.dumps(damaged if name == "filled-form.json" else value))
+    found, (refused,) = parsed(list(open_inputs([tmp_path])))
+    assert (found, refused.reason) == ([], "filled-form.json beside it is no form")
+
+
 def test_files_with_these_names_are_their_own_without_a_transcript(tmp_path: Path) -> None:
     """A `dialogue.json` that no run lies beside is read as what it is."""
     lines = [{"Assistant": "Where?"}, {"User": "Ulm"}]
