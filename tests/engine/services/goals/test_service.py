@@ -132,7 +132,8 @@ class TestExports:
         goals.merge(goals.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
         found = self.lines(clustered, "assignments")
         assert [line["id"] for line in found] == [f"{t}-{n}" for n, t in TOPIC.items()] + ["silent"]
-        assert set(found[0]) == {"id", "cluster", "label", "score", "others", "distance", "reason"}
+        keys = {"id", "cluster", "label", "score", "others", "confirmed", "distance", "reason"}
+        assert set(found[0]) == keys
         for row in goals.groups():
             ids = {n for n, line in enumerate(found, 1) if line["cluster"] == row.id}
             assert ids == members(goals, row.id)
