@@ -51,7 +51,10 @@ def _stability(found: Measurements) -> Iterator[Block]:
         )
         return
     rows = []
-    for kind, name in (("seed", "other seeds"), ("bootstrap", "conversations drawn again")):
+    for kind, name in (
+        ("seed", "other seeds"),
+        ("bootstrap", "conversations drawn with replacement"),
+    ):
         if aris := [ari for of, ari in runs if of == kind]:
             figures = (mean(aris), min(aris), max(aris))
             rows.append((name, f"{len(aris)}", *(f"{one:.2f}" for one in figures)))
@@ -66,7 +69,7 @@ def _stability(found: Measurements) -> Iterator[Block]:
         key=lambda one: one[1],
     )
     yield Bars(
-        "Clusters before merges, the least stable first: mean Jaccard similarity when conversations are drawn again",
+        "Clusters before merges, the least stable first: mean Jaccard similarity with conversations drawn with replacement",
         tuple(
             (one_line(cluster.name, 60), value, f"{value:.2f} {_stable(value)}".strip())
             for cluster, value in known[:MOST_CLUSTERS]

@@ -116,7 +116,7 @@ def test_figures_of_the_paper(measured: Services, tmp_path: Path) -> None:
     write_report(measured, tmp_path / "p.md", parse_filter(""))
     text = (tmp_path / "p.md").read_text("utf-8")
     assert re.search(r"\| other seeds \| 2 \| \d\.\d\d \|", text)
-    assert re.search(r"\| conversations drawn again \| 3 \|", text)
+    assert re.search(r"\| conversations drawn with replacement \| 3 \|", text)
     found = measured.goals.measurements()
     assert found is not None
     assert found.hold_out is not None
