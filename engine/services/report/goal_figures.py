@@ -69,7 +69,7 @@ def _stability(found: Measurements) -> Iterator[Block]:
         key=lambda one: one[1],
     )
     yield Bars(
-        "Clusters before merges, the least stable first: mean Jaccard similarity with conversations drawn with replacement",
+        "Clusters before merges, the least stable first: mean Jaccard similarity over bootstraps",
         tuple(
             (one_line(cluster.name, 60), value, f"{value:.2f} {_stable(value)}".strip())
             for cluster, value in known[:MOST_CLUSTERS]
