@@ -4,8 +4,8 @@
 
 Every input is a valid one with some places changed: bytes flipped, spans taken out, doubled or moved, values of JSON
 replaced, telling bytes put in. What is read must be storable, and what is refused must be refused with an error of the
-program's own. A failure is any other exception, more than `SECONDS` for one input, or more than `MEMORY` bytes beyond
-those that the process had before.
+program's own. A failure is any other exception, more than `SECONDS` of processor time for one input, or more than
+`MEMORY` bytes beyond those that the process had before.
 """
 
 from __future__ import annotations
@@ -307,18 +307,18 @@ class Outcome:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Raises `TooSlow` after `SECONDS`."""
+    """Raises `TooSlow` after `SECONDS` of processor time."""
 
     def stop(number: int, frame: object) -> None:
         raise TooSlow(f"more than {SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def limit_memory() -> None:
