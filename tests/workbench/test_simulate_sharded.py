@@ -127,7 +127,7 @@ class TestTable:
             for one in found.as_json["aptitude"]
         ] == [("sharded", 50.0, 90.0, 80.0), ("full", 100.0, 100.0, 0.0)]
         assert found.lines[1].split() == [
-            "1", "2", "50.0", "50%", "90.0", "80.0", "math,", "sharded,", "small",
+            "1", "2", "50.0", "50%", "90.0", "80.0", "90%", "-", "math,", "sharded,", "small",
         ]  # fmt: skip
 
     def test_each_instruction(self) -> None:

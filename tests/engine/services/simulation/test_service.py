@@ -223,8 +223,8 @@ class TestTables:
         ]
         by_condition, by_instruction, kinds = tables_of("sharded", rows)
         full, sharded = by_condition.rows
-        assert full.cells == ("full", "math", 1, 2, 100.0, 1.0, 100.0, 0.0)
-        assert sharded.cells == ("sharded", "math", 1, 2, 50.0, 0.5, 90.0, 80.0)
+        assert full.cells == ("full", "math", 1, 2, 100.0, 1.0, 100.0, 0.0, 1.0, None)
+        assert sharded.cells == ("sharded", "math", 1, 2, 50.0, 0.5, 90.0, 80.0, 0.9, None)
         assert sharded.plays == (2, 3)
         assert [row.cells[:2] for row in by_instruction.rows] == [
             ("T-1", "full"),
@@ -236,7 +236,7 @@ class TestTables:
     def test_played_once(self) -> None:
         """With one run only, reliability is unknown, and the table says so."""
         by_condition = tables_of("sharded", [play(0, "full", 1.0)])[0]
-        assert by_condition.rows[0].cells[-1] is None
+        assert by_condition.rows[0].cells[7] is None
         assert "not known" in by_condition.notes[0]
 
     def test_a_play(self) -> None:
