@@ -97,3 +97,18 @@ def one_line(text: str, limit: int = 200) -> str:
     if len(flat) > limit:
         flat = flat[: limit - 1] + "…"
     return display_safe(flat)
+
+
+def end_of_path(path: str, limit: int) -> str:
+    """A path on one line, display-safe, at most `limit` characters: its end, which tells it from others, from a folder
+    on; of a long file name the end, with the beginning of its folder."""
+    flat = " ".join(path.split())
+    if len(flat) > limit:
+        end = flat[1 - limit :]
+        cut = end.find("/")
+        if cut < 0:  # the same file name in several folders is usual
+            folder = flat.rpartition("/")[0].rpartition("/")[2][: limit // 3]
+            flat = f"{folder}/…{flat[len(folder) + 2 - limit :]}" if folder else f"…{end}"
+        else:
+            flat = f"…{end[cut:]}"
+    return display_safe(flat)

@@ -19,7 +19,7 @@ from engine.services.scoring.sets import in_force, name_of, reliability
 from engine.services.training.process import missing_libraries
 from engine.services.workspace import Services
 from engine.shared_text import NOTHING_SHARED, SharedText
-from engine.text import one_line
+from engine.text import end_of_path, one_line
 from screens.overview.histogram import BINS
 from screens.shell.figures import Figure
 from screens.widgets.groups.text import label_of
@@ -109,7 +109,7 @@ def parts_content(parts: list[Part]) -> Content:
     """A line for each part: its name, the share of complete ones with its interval, how many are scored."""
     lines = [
         Content.assemble(
-            (f"{one_line(part.name, 24):<24} ", "bold"),
+            (f"{_short_name(part.name):<24} ", "bold"),
             (
                 f"{number_format.rate(part.counts.complete, part.counts.scored):>9}",
                 "$tone-complete",
@@ -119,6 +119,11 @@ def parts_content(parts: list[Part]) -> Content:
         for part in parts
     ]
     return Content("\n").join(lines)
+
+
+def _short_name(name: str) -> str:
+    """The end of a source's path, or the beginning of a filter's name."""
+    return end_of_path(name, 24) if "/" in name else one_line(name, 24)
 
 
 def figures_of(
@@ -295,7 +300,7 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
     counts = found.counts
     sources = number_format.counted(counts.sources or len(found.sources), "source")
     if len(found.sources) == 1:
-        sources = one_line(found.sources[0], 40)
+        sources = end_of_path(found.sources[0], 40)
     parts: list[Piece] = [
         (f"{counts.conversations:,}", "bold"),
         f" {'conversation' if counts.conversations == 1 else 'conversations'}",

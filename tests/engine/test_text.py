@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from engine.text import as_json, display_safe, one_line
+from engine.text import as_json, display_safe, end_of_path, one_line
 from tests.terminal.output import cells
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.text(
@@ -107,6 +107,23 @@ def test_width_after_making_safe_is_the_sum_of_its_parts(unit: str) -> None:
 def test_one_line_is_one_short_line(text: str, limit: int) -> None:
     """A preview has no line break and never more characters than asked for."""
     line = one_line(text, limit)
+    assert len(line) <= limit
+    assert not {"\n", "\t", "\r"} & set(line)
+
+
+def test_cut_paths_of_different_folders_differ() -> None:
+    """A path that is too long keeps its end, from a folder on if that fits; of a long file name also its folder."""
+    assert end_of_path("/logs/a.jsonl", 24) == "/logs/a.jsonl"
+    assert end_of_path("/home/me/logs/april/a.jsonl", 18) == "…/april/a.jsonl"
+    name = "conversations-of-the-support-desk.jsonl"
+    assert end_of_path(f"/logs/april/{name}", 24) == "april/…upport-desk.jsonl"
+    assert end_of_path(name, 12) == "…-desk.jsonl"
+
+
+@given(ANY_TEXT, st.integers(8, 40))
+def test_end_of_path_is_one_short_line(text: str, limit: int) -> None:
+    """The end of a path has no line break and never more characters than asked for."""
+    line = end_of_path(text, limit)
     assert len(line) <= limit
     assert not {"\n", "\t", "\r"} & set(line)
 

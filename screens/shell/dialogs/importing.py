@@ -1,8 +1,9 @@
-"""The dialog that asks for a file or folder to import, with completion of paths."""
+"""The dialog that asks for a file or folder to import, with completion of paths and a tree to browse."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -15,6 +16,7 @@ from textual.widgets import Input, Static
 from engine.services.mapping_draft import refusal_of
 from engine.text import display_safe
 from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs.browsing import BrowseDialog
 from screens.shell.dialogs.mapping import MappingDialog
 from screens.widgets.background import background, in_thread
 
@@ -61,6 +63,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
             "Say where",
             tooltip="Say where the messages are, in a file of any format",
         ),
+        Binding("down", "browse", "Browse", tooltip="Choose a file or a folder in a tree"),
         # before the next field, of which there is none
         Binding("tab", "complete", "Complete the path", priority=True),
     ]
@@ -77,7 +80,12 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
                 placeholder="a file, an archive or a folder of logs", suggester=PathSuggester()
             )
             yield Static(self._formats(), id="problem")
-            keys = (("enter", "imports"), ("tab", "completes"), ("^t", "maps any file"))
+            keys = (
+                ("enter", "imports"),
+                ("tab", "completes"),
+                ("↓", "browses"),
+                ("^t", "maps"),
+            )
             yield Static(hint_line(*keys, ("escape", "cancels")))
 
     def _formats(self) -> Content:
@@ -114,6 +122,20 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
                 self.show_error,
                 group="check",
             )
+
+    def action_browse(self) -> None:
+        """Shows the folder of the path that is typed, or the nearest one above it that exists, to choose in."""
+        typed = Path(os.path.expanduser(self.query_one(Input).value.strip())).absolute()
+        folder = next(one for one in (typed, *typed.parents) if one.is_dir())
+        self.app.push_screen(BrowseDialog(folder), self._browsed)
+
+    def _browsed(self, path: str | None) -> None:
+        """Puts the path that was taken into the field; enter imports it."""
+        if path is not None:
+            field = self.query_one(Input)
+            field.value = path
+            field.cursor_position = len(path)
+            field.focus()
 
     def action_map(self) -> None:
         """Asks where the messages of the file are, whether it can be read without that or not."""

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from engine.services.import_accounts import stored_accounts, stored_files
 from engine.services.workspace import ConversationStore
-from engine.text import one_line
+from engine.text import end_of_path
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.mapping import MappingDialog
 from screens.shell.dialogs.reading import ReadingDialog
@@ -75,7 +75,7 @@ class SourcesDialog(ReadingDialog):
             self._map(files[0][0])
         else:
             named = [
-                (path, ("not well read: " if badly else "") + one_line(path, 60))
+                (path, ("not well read: " if badly else "") + end_of_path(path, 60))
                 for path, badly in files
             ]
             self.app.push_screen(ChoiceDialog("Which file?", named), self._map)

@@ -303,6 +303,26 @@ class TestNext:
             await press(pilot, "enter")
             assert support.jobs.started == [[str(tmp_path)]]
 
+    async def test_folder_to_import_is_chosen_in_a_tree(self, tmp_path: Path) -> None:
+        """In the import dialog down shows the folder that was typed; space takes the folder at the cursor, enter opens
+        it or takes a file, backspace shows the folder above."""
+        (tmp_path / "logs" / "april").mkdir(parents=True)
+        (tmp_path / "logs" / "a.jsonl").write_text("{}")
+        support = project_of([])
+        async with opened(support, mode="1") as pilot:
+            await press(pilot, "i")
+            field = pilot.app.screen.query_one(Input)
+            field.value = str(tmp_path / "logs" / "apr")
+            # not `press`, for the tree has a worker that never ends
+            await pilot.press("down")
+            await until(pilot, lambda: "april" in text(pilot) and "a.jsonl" in text(pilot))
+            await pilot.press("down", "space")
+            await until(pilot, lambda: field.value == str(tmp_path / "logs" / "april"))
+            await pilot.press("down", "backspace")
+            await until(pilot, lambda: "a.jsonl" in text(pilot))
+            await pilot.press("end", "enter")
+            await until(pilot, lambda: field.value == str(tmp_path / "logs" / "a.jsonl"))
+
     async def test_interrupted_simulation_goes_on(self) -> None:
         """Enter on a simulation that was interrupted plays on in its set."""
         support = project(6)

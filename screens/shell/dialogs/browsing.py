@@ -1,0 +1,60 @@
+"""The dialog that browses the folders for a file or a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import DirectoryTree, Static
+
+from engine.text import end_of_path
+from screens.shell.dialogs.basic import Dialog, hint_line
+
+
+class BrowseDialog(Dialog[str | None]):
+    """Shows the files and folders of a folder; answers with the path of the one that is taken, or with None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding(
+            "space", "take", "Take", tooltip="Take the file or the whole folder", priority=True
+        ),
+        Binding("backspace", "up", "Up", tooltip="Show the folder that this one is in"),
+    ]
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder.absolute()
+
+    def compose(self) -> ComposeResult:
+        """The tree, keys."""
+        with Vertical(classes="dialog browse") as box:
+            box.border_title = self._title()
+            tree = DirectoryTree(self._folder)
+            tree.guide_depth = 2
+            yield tree
+            keys = (("enter", "opens"), ("space", "takes the file or folder"))
+            yield Static(hint_line(*keys, ("backspace", "up"), ("escape", "back")))
+
+    def _title(self) -> Content:
+        return Content(end_of_path(str(self._folder), 60))
+
+    def action_take(self) -> None:
+        """Answers with what the cursor is on, be it a file or a folder."""
+        node = self.query_one(DirectoryTree).cursor_node
+        if node is not None and node.data is not None:
+            self.dismiss(str(node.data.path))
+
+    def action_up(self) -> None:
+        """Shows the folder above."""
+        self._folder = self._folder.parent
+        self.query_one(DirectoryTree).path = self._folder
+        self.query_one(".browse").border_title = self._title()
+
+    def on_directory_tree_file_selected(self, event: DirectoryTree.FileSelected) -> None:
+        """Enter on a file takes it."""
+        self.dismiss(str(event.path))
