@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.formats.json_values import as_json, kind_of
-from engine.formats.messages.forms import UNKNOWN_ROLE, json_within
+from engine.formats.json_values import json_text, kind_of
+from engine.formats.messages.call_messages import UNKNOWN_ROLE, json_within
 from engine.formats.messages.normalise import RENDERED_CALLS, TIMES
 from engine.formats.messages.order import falls
 from engine.formats.messages.parts import part_kind
@@ -78,7 +78,7 @@ def account(
         found.name(key, other_id)
     _count_texts(record, kept, found, draft.left_out, left_out)
     for item in draft.unknown:
-        found.see(_kind(item), as_json(item))
+        found.see(_kind(item), json_text(item))
     if outer is not None and outer.first:
         for text in strings(outer.value):
             found.add(kept.exact.get(text, "left out"), len(text))
@@ -126,7 +126,7 @@ def _count_texts(
                     found.add("left out", sum(map(len, strings(entry))))
                     continue
                 if key in _PART_LISTS and _is_unknown(entry):
-                    found.see(_kind(entry), as_json(entry))
+                    found.see(_kind(entry), json_text(entry))
                 if isinstance(entry, _WITH_TEXT):
                     todo.append((entry, path, entry_key))
         elif isinstance(value, str) and key not in _STRUCTURE:
@@ -255,7 +255,7 @@ class _Kept:
             self._joined = {place: "\n".join(texts) for place, texts in whole.items()}
             long = (text for text in self.exact if len(text) > 1)
             self._pieces = sorted(long, key=len, reverse=True)
-        escaped = as_json(stripped)[1:-1]
+        escaped = json_text(stripped)[1:-1]
         short = _is_short(stripped)
         for place, joined in self._joined.items():
             if short:

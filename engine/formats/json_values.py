@@ -10,7 +10,7 @@ from engine.conversation import without_surrogates
 MAX_DEPTH = 200
 """Deepest allowed nesting of a record, well below the limit of Python's JSON encoder."""
 
-as_json = json.JSONEncoder(ensure_ascii=False).encode
+json_text = json.JSONEncoder(ensure_ascii=False).encode
 """The JSON text of a value."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from engine.formats.json_values import as_json
+from engine.formats.json_values import json_text
 from engine.formats.mappings.arranging import split
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import Path, read_path
@@ -59,9 +59,9 @@ def reader_of_one(value: Any, own: Reader) -> Reader | None:
 
 def _wrapped(value: Any) -> tuple[Reader, str] | None:
     """A reader of the records that are most of a value, and the reason."""
-    least = _LEAST_WRAPPED * len(as_json(value))
+    least = _LEAST_WRAPPED * len(json_text(value))
     for path, inner in _lists_in(value):
-        if not inner or len(as_json(inner)) < least:
+        if not inner or len(json_text(inner)) < least:
             continue
         for reader in all_readers():
             if (why := reader.recognise(inner[0])) is not None:

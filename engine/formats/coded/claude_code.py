@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, as_json, as_object
-from engine.formats.messages.forms import ChatMessage
+from engine.formats.json_values import BadRecord, as_object, json_text
+from engine.formats.messages.call_messages import ChatMessage
 from engine.formats.messages.normalise import messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import ParsedRecord
@@ -89,7 +89,9 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
         whole = all("loglines" not in frame.value for _, frame in members)
         raw = b"\n".join(frame.raw for frame in frames_of.values())
         first = next(iter(frames_of.values()))
-        yield Frame(first.line, raw if whole else as_json(value).encode(), value, name=name or None)
+        yield Frame(
+            first.line, raw if whole else json_text(value).encode(), value, name=name or None
+        )
 
 
 def _of_stream(line: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def _content(line: dict[str, Any]) -> Any:
 
 
 def _clears(line: dict[str, Any]) -> bool:
-    return line.get("type") == "user" and _CLEAR in as_json(_content(line))
+    return line.get("type") == "user" and _CLEAR in json_text(_content(line))
 
 
 def _is_prompt(line: dict[str, Any]) -> bool:

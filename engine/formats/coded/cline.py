@@ -11,8 +11,8 @@ import re
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, as_json
-from engine.formats.messages.forms import ChatMessage
+from engine.formats.json_values import BadRecord, json_text
+from engine.formats.messages.call_messages import ChatMessage
 from engine.formats.messages.normalise import created_at, looks_like_message, messages_of
 from engine.formats.reader import ParsedRecord
 
@@ -26,7 +26,7 @@ def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
         return None
-    beginning = as_json(record[:_LOOKED_AT])
+    beginning = json_text(record[:_LOOKED_AT])
     if "<environment_details>" in beginning and ("<task>" in beginning or "] Result:" in beginning):
         return "the records are lists of messages with `<environment_details>`, as of Cline"
     return None

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.coded.repeats import Texts
+from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, as_object
-from engine.formats.messages.forms import ChatMessage, is_response_item, response_items
+from engine.formats.messages.call_messages import ChatMessage, is_response_item, response_items
 from engine.formats.messages.normalise import as_time, messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import ParsedRecord
@@ -188,7 +188,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         messages += messages_of(_without_empty(message), len(messages) + 1)
     if not messages:
         raise BadRecord("no messages")
-    texts = Texts(messages)
+    texts = MessageTexts(messages)
     fields = {
         "session": texts.without(about),
         "events": texts.without([one for one in events if one.get("type") not in _MARKS]),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, as_json
-from engine.formats.messages.forms import as_message, langchain_message
+from engine.formats.json_values import BadRecord, json_text
+from engine.formats.messages.call_messages import as_message, langchain_message
 from engine.formats.messages.normalise import created_at, messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import as_word, read_path, without
@@ -86,7 +86,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         message = as_message(item)
         if message is None:
             raise BadRecord(
-                f"message {len(messages) + 1} is none of LangChain: {as_json(item)[:60]}"
+                f"message {len(messages) + 1} is none of LangChain: {json_text(item)[:60]}"
             )
         messages += messages_of(message, len(messages) + 1)
     if not messages:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from engine.conversation import Conversation
 from engine.formats.json_values import BadRecord
-from engine.formats.messages.forms import messages_answered, messages_given, text_given
+from engine.formats.messages.call_messages import messages_answered, messages_given, text_given
 from engine.formats.messages.normalise import created_at, read_messages, record_id
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
 from engine.formats.reader import ParsedRecord, Reader

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.formats.coded.repeats import Texts
-from engine.formats.json_values import BadRecord, as_json, as_object
-from engine.formats.messages.forms import ChatMessage
+from engine.formats.coded.repeats import MessageTexts
+from engine.formats.json_values import BadRecord, as_object, json_text
+from engine.formats.messages.call_messages import ChatMessage
 from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import ParsedRecord
@@ -74,7 +74,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         if message is not None and not any(_same(message, one) for one in items[-_NEAR:]):
             items.append(message)
     messages = read_in_turn(items)
-    rest = Texts(messages).without(events)
+    rest = MessageTexts(messages).without(events)
     times = (as_time(event.get("timestamp", event.get("ts"))) for event in events)
     conversation = Conversation(
         str(record.get("id") or fallback_id),
@@ -121,7 +121,7 @@ def _of_event(event: dict[str, Any]) -> ChatMessage | None:
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind == "tool.end" and event.get("result") is not None:
         result = event["result"]
-        text = result if isinstance(result, str | list) else as_json(result)
+        text = result if isinstance(result, str | list) else json_text(result)
         found = {"role": "tool", "content": text, "tool_call_id": event.get("toolCallId")}
         return {**found, "name": event.get("toolName")}
     if kind in ("message.out", "message.sending") and isinstance(event.get("content"), str):

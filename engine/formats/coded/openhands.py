@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.formats.coded.repeats import Texts
-from engine.formats.json_values import as_json
-from engine.formats.messages.forms import ChatMessage, json_within
+from engine.formats.coded.repeats import MessageTexts
+from engine.formats.json_values import json_text
+from engine.formats.messages.call_messages import ChatMessage, json_within
 from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.messages.parts import answer_text
 from engine.formats.opening.framing import Frame
@@ -99,7 +99,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         elif not _joins(items, message):
             items.append(message)
     messages = read_in_turn(items)
-    texts = Texts(messages)
+    texts = MessageTexts(messages)
     rest = {name: value for name, value in record.items() if name not in (key, *_JUDGED)}
     fields = texts.without(rest) or {}
     if kept := texts.without(events):
@@ -273,6 +273,6 @@ def _observed(seen: Any) -> str:
     for key in ("content", "output", "text", "error"):
         if seen.get(key):
             return answer_text(seen[key])
-    return as_json(
+    return json_text(
         {key: value for key, value in seen.items() if key != "kind" and value is not None}
     )

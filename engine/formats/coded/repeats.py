@@ -8,8 +8,8 @@ from typing import Any
 
 from engine.conversation import Message
 from engine.formats.accounting import strings
-from engine.formats.json_values import as_json
-from engine.formats.messages.forms import json_within
+from engine.formats.json_values import json_text
+from engine.formats.messages.call_messages import json_within
 
 _STRUCTURE = ("role", "type", "object", "speaker")
 
@@ -17,14 +17,14 @@ _LEAST_PIECE = 20
 """Characters from which a text that is within a message is taken for a copy of a piece of it."""
 
 
-class Texts:
+class MessageTexts:
     """The texts of messages.
 
     Args:
-        apart: Keys whose values are kept elsewhere.
+        left_out: Keys whose values are kept elsewhere.
     """
 
-    def __init__(self, messages: Iterable[Message], apart: frozenset[str] = frozenset()) -> None:
+    def __init__(self, messages: Iterable[Message], left_out: frozenset[str] = frozenset()) -> None:
         texts = []
         for message in messages:
             texts += [message.content, message.reasoning or ""]
@@ -34,7 +34,7 @@ class Texts:
                 texts += [call.name, call.arguments, call.call_id or ""]
         self._exact = set(texts)
         self._joined = "\n".join(texts)
-        self._passed_over = apart.union(_STRUCTURE)
+        self._passed_over = left_out.union(_STRUCTURE)
 
     def without(self, value: Any) -> Any:
         """The value without what the messages have, and without what is then empty; None if nothing is left."""
@@ -46,7 +46,9 @@ class Texts:
                 return self.without(inner)
             if len(value) < _LEAST_PIECE:
                 return value
-            return None if value in self._joined or as_json(value)[1:-1] in self._joined else value
+            return (
+                None if value in self._joined or json_text(value)[1:-1] in self._joined else value
+            )
         if isinstance(value, dict):
             kept = {
                 key: left

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.conversation import Conversation, Message
-from engine.formats.coded.repeats import Texts
-from engine.formats.json_values import BadRecord, as_json
-from engine.formats.messages.forms import (
+from engine.formats.coded.repeats import MessageTexts
+from engine.formats.json_values import BadRecord, json_text
+from engine.formats.messages.call_messages import (
     ChatMessage,
     json_within,
     messages_answered,
@@ -109,11 +109,11 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
         spans = [span for _, span, _ in members]
         traces = dict.fromkeys(span.trace for span in spans)
         said = [one for trace in traces for one in about.get(trace, ())]
-        apart = _sub_agents(spans)
-        inside = {position for history in apart for position in history.spans}
+        sub_agents = _sub_agents(spans)
+        inside = {position for history in sub_agents for position in history.spans}
         rest = [entry for at, entry in enumerate(members) if at not in inside]
         yield _grouped(key, rest, said)
-        for number, history in enumerate(apart, 1):
+        for number, history in enumerate(sub_agents, 1):
             yield _grouped(f"{key}/{number}", [members[at] for at in history.spans], [])
 
 
@@ -128,7 +128,7 @@ def _grouped(key: str, members: list[tuple[Any, Span, Frame]], said: list[Any]) 
         value[ABOUT] = said
     frames = list({id(frame): frame for _, _, frame in members}.values())
     whole = all(frame.value is record for record, _, frame in members)
-    raw = b"\n".join(frame.raw for frame in frames) if whole else as_json(value).encode()
+    raw = b"\n".join(frame.raw for frame in frames) if whole else json_text(value).encode()
     return Frame(frames[0].line, raw, value, name=key)
 
 
@@ -157,7 +157,7 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
         messages += messages_of(message, len(messages) + 1, facts=facts.get(position))
     began = min((span.start for span in spans if span.start), default=None)
     truth = _truth([*said, *records])
-    texts = Texts(messages, frozenset(_TRUTH))
+    texts = MessageTexts(messages, frozenset(_TRUTH))
     fields = {SPANS: texts.without(records), ABOUT: texts.without(said)}
     fields = {key: value for key, value in fields.items() if value}
     name = record.get("id") or fallback_id
@@ -290,7 +290,7 @@ def _key(message: ChatMessage) -> _Key:
     try:
         (read, *_) = messages_of({**message}, 1)
     except BadRecord:
-        return str(message.get("role")), as_json(message)
+        return str(message.get("role")), json_text(message)
     calls = ",".join(call.name for call in read.tool_calls)
     return read.role, f"{read.content.strip()}\n{calls}"
 
@@ -343,7 +343,7 @@ def _of_texts(spans: list[Span]) -> list[ChatMessage]:
 def _tool_call(span: Span) -> list[ChatMessage]:
     call = {"name": span.name, "arguments": span.given, "id": span.key}
     answer = json_within(span.answered)
-    text = answer if isinstance(answer, str) else as_json(answer)
+    text = answer if isinstance(answer, str) else json_text(answer)
     return [
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": text, "tool_call_id": span.key, "name": span.name},

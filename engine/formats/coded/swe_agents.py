@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.formats.coded.repeats import Texts
-from engine.formats.json_values import BadRecord, as_json
-from engine.formats.messages.forms import ChatMessage, json_within
+from engine.formats.coded.repeats import MessageTexts
+from engine.formats.json_values import BadRecord, json_text
+from engine.formats.messages.call_messages import ChatMessage, json_within
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
 from engine.formats.messages.roles import role_named
 from engine.formats.reader import ParsedRecord
@@ -102,7 +102,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         left_out |= {(id(extra), "response") for extra in extras if isinstance(extra, dict)}
     messages = read_in_turn(items)
     kept = {one: value for one, value in record.items() if one not in (key, *_REPEATS, *_JUDGED)}
-    fields = Texts(messages).without(kept) or {}
+    fields = MessageTexts(messages).without(kept) or {}
     name = next(
         (str(record[one]) for one in _IDS if record.get(one) not in (None, "")), fallback_id
     )
@@ -191,7 +191,7 @@ def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
             if isinstance(message.get(key), str) and message[key].strip() in str(content):
                 message.pop(key)
         if isinstance(content, dict):
-            message["content"] = as_json(content)
+            message["content"] = json_text(content)
         found.append({"content": "", **message})
     return found
 

@@ -17,8 +17,8 @@ from engine.formats.coded.spans import (
     draft_of_spans,
     time_text,
 )
-from engine.formats.json_values import as_json
-from engine.formats.messages.forms import json_within
+from engine.formats.json_values import json_text
+from engine.formats.messages.call_messages import json_within
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 
@@ -47,7 +47,7 @@ def _text(value: Any) -> str:
 
 def _fingerprint(record: Any) -> str:
     """An id of a record that names none."""
-    return hashlib.sha1(as_json(record).encode(), usedforsecurity=False).hexdigest()[:16]
+    return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def _facts(start: Any, model: Any, usage: Any) -> dict[str, Any]:

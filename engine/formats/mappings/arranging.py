@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.formats.json_values import as_json
+from engine.formats.json_values import json_text
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.order import in_order
 from engine.formats.opening.framing import Envelope, Frame
@@ -63,7 +63,7 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
                 key = f"{frame.line or 1}/{key}"
             yield Frame(
                 frame.line or frame.before + number,
-                as_json(one.value).encode(),
+                json_text(one.value).encode(),
                 one.value,
                 outer=Envelope(rest, frame.before + number == 1 or (number == 1 and late)),
                 name=key if isinstance(key, str) else None,
@@ -127,7 +127,7 @@ def _with_subrecords(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
             continue
         rest = without(frame.value, [one.trail or () for one in found])
         yield frame._replace(value=rest)
-        inner = [Frame(None, as_json(one.value).encode(), one.value) for one in found]
+        inner = [Frame(None, json_text(one.value).encode(), one.value) for one in found]
         yield from _with_subrecords(path, [one._replace(line=frame.line) for one in inner])
 
 

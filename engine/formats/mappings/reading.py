@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from engine.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, as_json, kind_of
+from engine.formats.json_values import BadRecord, json_text, kind_of
 from engine.formats.mappings.arranging import OTHER_BRANCHES, arranged
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
@@ -164,7 +164,7 @@ class _Reading:
         named = (*self._mapping.truth.values(), *self._mapping.metadata.values())
         taken = [trail for path in named for trail in path.outside(outer, self._record)]
         rest = without({key: outer[key] for key in outer if key != OTHER_BRANCHES}, taken)
-        return {_SHARED: rest} if rest and len(as_json(rest)) <= _MOST_SHARED else {}
+        return {_SHARED: rest} if rest and len(json_text(rest)) <= _MOST_SHARED else {}
 
     def _find(self, path: Path) -> list[Found]:
         found = path.find(self._record, self._record, self._outer)
@@ -385,7 +385,7 @@ def _with_thoughts(messages: list[Message]) -> Iterator[Message]:
             reasoning = [one.reasoning for one in (*thoughts, message) if one.reasoning]
             facts = json.loads(message.facts or "{}")
             facts["thoughts"] = [json.loads(one.facts) for one in thoughts if one.facts]
-            message = replace(message, reasoning="\n".join(reasoning), facts=as_json(facts))
+            message = replace(message, reasoning="\n".join(reasoning), facts=json_text(facts))
             thoughts = []
         yield message
     yield from thoughts

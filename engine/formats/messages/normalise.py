@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from engine.conversation import Message, ToolCall
-from engine.formats.json_values import BadRecord, as_json, kind_of
+from engine.formats.json_values import BadRecord, json_text, kind_of
 from engine.formats.messages.order import newest_first, order_keys
 from engine.formats.messages.parts import (
     MessageParts,
@@ -131,7 +131,7 @@ def messages_of(
     parts = MessageParts(role, number, name, call_id)
     rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
     rest.update(facts or {})
-    parts.facts = as_json(rest) if rest else None
+    parts.facts = json_text(rest) if rest else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
     if spoken_by == "function_call" and isinstance(content, str):
         parts.calls += calls_in_text(content)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from engine.conversation import Message, Role, ToolCall
-from engine.formats.json_values import BadRecord, as_json, kind_of, storable
+from engine.formats.json_values import BadRecord, json_text, kind_of, storable
 
 PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unknown"]
 """What a part is; a mark, such as the beginning of a step, has no content."""
@@ -111,7 +111,7 @@ class MessageParts:
         elif kind == "media":
             self._add_text("\n".join([media_reference(part), *_file_text(part)]))
         elif kind == "unknown":
-            self._add_text(as_json(part))
+            self._add_text(json_text(part))
 
     def _add_text(self, text: str) -> None:
         if self.calls and text.strip():  # it was written after the call
@@ -161,7 +161,7 @@ class MessageParts:
                 answer_text(answer),
                 name if isinstance(name, str) else None,
                 tool_call_id=_id(part, _ANSWERED_IDS),
-                facts=as_json(failed) if (failed := _failure(part)) else None,
+                facts=json_text(failed) if (failed := _failure(part)) else None,
             )
         )
 
@@ -303,7 +303,7 @@ def _reasoning(part: Mapping[str, Any]) -> str:
         found = _text(found)
     if isinstance(found, list):
         return answer_text(found)
-    return found if isinstance(found, str) else as_json(part)
+    return found if isinstance(found, str) else json_text(part)
 
 
 def _file_text(part: Mapping[str, Any]) -> list[str]:
@@ -336,13 +336,13 @@ def _answer_part(part: Any) -> str:
     kind = part_kind(part)
     if kind == "text":
         return _text(part) or ""
-    return media_reference(part) if kind == "media" else as_json(part.get("json", part))
+    return media_reference(part) if kind == "media" else json_text(part.get("json", part))
 
 
 def _as_text(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else as_json(value)
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

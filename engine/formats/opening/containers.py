@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, cast
 
 from engine.errors import FormatError
-from engine.formats.json_values import BadRecord, as_json
+from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load
 from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
 from engine.formats.opening.source import Source
@@ -348,7 +348,7 @@ def _inspect_rows(
             except BadRecord as bad:
                 yield Frame(number, b"", None, f"{entry.filename}: {bad.reason}")
                 continue
-            raw = as_json(sample).encode()
+            raw = json_text(sample).encode()
             yield Frame(number, raw, sample, outer=Envelope(head, number == 1))
 
     return rows

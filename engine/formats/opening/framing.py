@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from engine.formats.json_values import MAX_DEPTH, BadRecord, as_json, nested_deeper, storable
+from engine.formats.json_values import MAX_DEPTH, BadRecord, json_text, nested_deeper, storable
 from engine.formats.opening.source import CHUNK, Source
 
 MAX_RECORD = 64 << 20
@@ -459,10 +459,10 @@ def _all_objects(fields: dict[str, Any]) -> bool:
 
 def _slice(value: dict[str, Any], before: int) -> Frame:
     try:
-        raw = as_json(value).encode()
+        raw = json_text(value).encode()
     except UnicodeEncodeError:
         value = storable(value)
-        raw = as_json(value).encode()
+        raw = json_text(value).encode()
     except RecursionError:
         return Frame(None, b"", None, "nesting too deep", before=before)
     reason = "nesting too deep" if nested_deeper(value, MAX_DEPTH) else None

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from engine.formats.json_values import as_json, storable
+from engine.formats.json_values import json_text, storable
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.tables import DATABASE_ERRORS, connected
 
@@ -36,7 +36,7 @@ def llm_conversations(path: str) -> Iterator[Frame]:
             for record in (*log.threads(), *log.conversations()):
                 number += 1
                 value = storable(record)
-                yield Frame(number, as_json(value).encode(), value)
+                yield Frame(number, json_text(value).encode(), value)
     except DATABASE_ERRORS as error:
         yield Frame(number + 1, b"", None, f"the database cannot be read further: {error}")
 

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.errors import FormatError
-from engine.formats.json_values import BadRecord, as_json, storable
+from engine.formats.json_values import BadRecord, json_text, storable
 from engine.formats.opening.framing import MAX_RECORD, Frame, load
 from engine.formats.opening.source import Source, missing_library
 
@@ -92,10 +92,10 @@ def csv_rows(source: Source) -> Iterator[Frame]:
 
 def _csv_row(number: int, header: list[str], row: list[str]) -> Frame:
     if len(row) != len(header):
-        raw = as_json(row).encode("utf-8", "surrogateescape")
+        raw = json_text(row).encode("utf-8", "surrogateescape")
         return Frame(number, raw, None, f"the row has {len(row)} cells, the header {len(header)}")
     record = {name: _cell(name, text) for name, text in zip(header, row, strict=True)}
-    text = as_json(record)
+    text = json_text(record)
     try:
         return Frame(number, text.encode(), record)
     except UnicodeEncodeError:
@@ -253,7 +253,7 @@ def _row(number: int, row: dict[str, Any]) -> Frame:
             for column, cell in row.items()
         }
     )
-    return Frame(number, as_json(record).encode(), record)
+    return Frame(number, json_text(record).encode(), record)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from engine.formats.messages.forms import UNKNOWN_ROLE
+from engine.formats.messages.call_messages import UNKNOWN_ROLE
 from engine.formats.messages.roles import ASSISTANTS, USERS
 from engine.formats.opening.framing import MAX_RECORD, Frame
 from engine.formats.opening.source import Source
@@ -227,10 +227,10 @@ def _with_doubts(record: dict[str, Any]) -> dict[str, Any]:
 def _plain_parts(text: str) -> list[str]:
     """The conversations of a text that are divided by lines of dashes; the text itself if they are none."""
     parts = [part for part in _RULE.split(text) if part.strip()]
-    apart = len(parts) > 1 and all(
+    are_conversations = len(parts) > 1 and all(
         (turns := _plain_turns(part)) and not part[: turns[0].start()].strip() for part in parts
     )
-    return parts if apart else [text]
+    return parts if are_conversations else [text]
 
 
 def _markdown_turns(text: str) -> list[re.Match[str]]:

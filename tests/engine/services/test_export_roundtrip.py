@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.conversation import Conversation, Message, ToolCall
 from engine.formats.inputs import open_inputs
-from engine.formats.json_values import as_json
+from engine.formats.json_values import json_text
 from engine.formats.leaks import guard
 from engine.records.imports import Parsed, Rejected
 from engine.services.exports import conversation_line
@@ -43,7 +43,7 @@ MESSAGES = st.builds(
     reasoning=st.none() | TEXTS.filter(bool),
     facts=st.none() | st.dictionaries(
         st.sampled_from(["role", "content", "timestamp", "name", "facts", "reasoning"]), VALUES, min_size=1, max_size=3
-    ).map(as_json),
+    ).map(json_text),
 )  # fmt: skip
 CONVERSATIONS = st.builds(
     Conversation,
@@ -54,7 +54,7 @@ CONVERSATIONS = st.builds(
     st.none() | st.just("2025-01-01T10:00:00Z"),
 ).map(lambda conversation: guard(conversation)[0])
 
-OBJECTS = st.dictionaries(NAMES, VALUES, max_size=2).map(as_json)
+OBJECTS = st.dictionaries(NAMES, VALUES, max_size=2).map(json_text)
 PLAIN_MESSAGES = st.one_of(
     st.builds(Message, st.sampled_from(["system", "user"]), TEXTS.filter(str.strip)),
     st.builds(

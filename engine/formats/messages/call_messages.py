@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.formats.json_values import as_json, storable
+from engine.formats.json_values import json_text, storable
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_named
 from engine.formats.paths import decoded
@@ -233,7 +233,7 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     if isinstance(extra.get("reasoning_content"), str):
         message["reasoning_content"] = extra["reasoning_content"]
     if role == "tool" and not isinstance(content, str | list):
-        message["content"] = as_json(content)
+        message["content"] = json_text(content)
     return message
 
 
@@ -338,7 +338,7 @@ def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _answer(output: Any) -> Any:
-    return output if isinstance(output, str | list) else as_json(output)
+    return output if isinstance(output, str | list) else json_text(output)
 
 
 def _of_list(values: list[Any]) -> list[ChatMessage]:
