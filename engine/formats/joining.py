@@ -49,6 +49,13 @@ def _is_part(record: Any, names: tuple[str, ...]) -> bool:
     return any(isinstance(record.get(name), dict) for name in names)
 
 
+def _is_error(answer: dict[str, Any]) -> bool:
+    """Whether OpenAI answered a request of a batch with an error only."""
+    response = answer.get("response")
+    body = response.get("body") if isinstance(response, dict) else None
+    return isinstance(body, dict) and bool(body.get("error")) and not body.get("output")
+
+
 class Batches:
     """The requests and answers of the files that an import may join."""
 
@@ -98,16 +105,20 @@ class Batches:
             return self._requests
         self._requests = {}
         for file, imported in self._files:
+            answered: set[str] = set()
+            has_text = False
             for number, frame in enumerate(_readable(file)):
                 if number == 0 and (is_request(frame.value) or is_answer(frame.value)):
                     self._parts.append(file.label)
                 if is_request(frame.value):
                     self._requests.setdefault(frame.value["custom_id"], (file.label, frame.raw))
                 elif is_answer(frame.value):
-                    if imported:
-                        self._answered.add(frame.value["custom_id"])
+                    answered.add(frame.value["custom_id"])
+                    has_text = has_text or not _is_error(frame.value)
                 elif number == 0:
                     break  # no file of a batch
+            if imported and has_text:  # a file of errors is no log, so its requests are read alone
+                self._answered |= answered
         self._answered &= self._requests.keys()
         return self._requests
 

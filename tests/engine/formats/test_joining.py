@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import UnknownFormat
 from engine.formats.inputs import open_inputs
-from engine.records.imports import Input, Parsed
+from engine.records.imports import Input, Parsed, Rejected
 from engine.stages.sources_read import digest_of
 
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is 2+2?"}]
@@ -91,7 +91,8 @@ def test_answers_of_a_batch_have_their_requests(tmp_path: Path, request_: Any, a
 
 
 def test_failed_answer_of_a_responses_batch_leaves_its_request(tmp_path: Path) -> None:
-    """A request that failed is a conversation without an answer, its error is metadata; requests for embeddings are no
+    """A request that failed is a conversation without an answer, its error is metadata, and a file of errors takes no
+    request away; requests for embeddings are no
     conversations."""
     failed = {"status_code": 400, "body": {"error": {"message": "The input is too long."}}}
     write(tmp_path / "in.jsonl", RESPONSES_REQUEST, RESPONSES_REQUEST | {"custom_id": "r2"})
@@ -101,6 +102,11 @@ def test_failed_answer_of_a_responses_batch_leaves_its_request(tmp_path: Path) -
     assert isinstance(record, Parsed)
     assert said(answers)[1] == [("system", "Be brief."), ("user", "What is 2+2?")]
     assert "The input is too long." in json.dumps(record.conversation.meta)
+    write(tmp_path / "b" / "in.jsonl", RESPONSES_REQUEST)
+    write(tmp_path / "b" / "errors.jsonl", {"custom_id": "r1", "response": failed})
+    errors, requests = open_inputs([str(tmp_path / "b")])
+    assert [type(one) for one in errors.records()] == [Rejected]
+    assert said(requests) == said(answers)[1:]
     write(tmp_path / "vectors.jsonl", RESPONSES_REQUEST | {"url": "/v1/embeddings"})
     with pytest.raises(UnknownFormat):
         list(open_inputs([str(tmp_path / "vectors.jsonl")]))
