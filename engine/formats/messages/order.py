@@ -19,7 +19,7 @@ def order_keys(values: Sequence[Any]) -> list[float] | None:
     if not values:
         return None
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return [float(value) for value in values]
+        return list(values)  # as they are: an integer may be too large for a float
     if not all(isinstance(value, str) for value in values):
         return None
     if all(_NUMBER.match(value) for value in values):
