@@ -86,6 +86,7 @@ def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]
         "text": decision.text,
         "clusters": list(decision.sides),
         "labels": list(decision.labels),
+        "names": [name for name, _ in decision.names],
         "made": list(decision.made),
         "author": decision.author,
         "model": decision.model,

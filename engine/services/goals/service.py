@@ -386,6 +386,10 @@ class GoalService:
         decided meanwhile are left out."""
         return len(self._act(proposal_decisions.refuse_all(shown, probability)))
 
+    def decide_all(self, plan: Plan) -> int:
+        """Makes the decisions of a plan as one act, and returns how many."""
+        return len(self._act(plan))
+
     def settle_preview(self) -> list[SettleCandidate]:
         """The groups that `settle` would move conversations to, the one with most of them first. Not quick."""
         if self.shown() is None:

@@ -1,0 +1,130 @@
+"""`workbench goals`: each command does what its key does, and one undo takes it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.store.project import Project
+from workbench.cli import main
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(clustered: Project, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command of `goals` on the clustered project, and returns its JSON, or its error and exit code."""
+    path = str(clustered.path)
+    clustered.close()
+
+    def go(*words: str) -> Any:
+        code = main(["goals", words[0], path, *words[1:], "--json"])
+        shown = capsys.readouterr()
+        return (
+            json.loads(shown.out) if code == 0 else (code, json.loads(shown.err.splitlines()[-1]))
+        )
+
+    return go
+
+
+def labels(run: Run) -> dict[str, str]:
+    return {one["id"]: one["label"] for one in run("list")["groups"]}
+
+
+def test_merge_rename_pin_and_undo(run: Run) -> None:
+    """Groups are named by number, id or label; every act is taken back by `undo` and given again by `--redo`."""
+    before = labels(run)
+    first, second = list(before)[:2]
+    assert run("merge", first, second, "--label", "pay bills")["groups"] == len(before) - 1
+    assert "pay bills" in labels(run).values()
+    decision = run("rename", "pay bills", "pay")["decision"]
+    assert (decision["kind"], decision["names"][0][0]) == ("rename", "pay")
+    run("pin", "pay")
+    assert [one["label"] for one in run("list")["groups"] if one["pinned"]] == ["pay"]
+    run("pin", "pay", "--off")
+    for _ in range(4):
+        run("undo")
+    assert labels(run) == before
+    run("undo", "--redo")
+    assert "pay bills" in labels(run).values()
+
+
+def test_split_and_move(run: Run, clustered: Project) -> None:
+    """A split is shown before it is made; conversations move to a group by their ids, or out of all."""
+    largest = run("list")["groups"][0]
+    parts = run("split", "1", "--dry-run")
+    assert sum(parts["parts"]) == largest["size"]
+    count = len(labels(run))
+    assert run("split", "1")["groups"] == count + 1
+    run("undo")
+    with Project.open(clustered.path, read_only=True) as project, project.reading() as conn:
+        (name,) = conn.execute("SELECT external_id FROM conversation WHERE id = 1").fetchone()
+    before = {one["id"]: one["size"] for one in run("list")["groups"]}
+    run("move", "none", name)
+    after = {one["id"]: one["size"] for one in run("list")["groups"]}
+    assert sum(before.values()) - sum(after.values()) == 1
+    assert run("move", "1", "nobody")[0] == 2
+
+
+def test_proposals_and_refusals(run: Run) -> None:
+    """Proposals come with their evidence; one that is refused does not come again."""
+    found = run("proposals", "--limit", "3")
+    assert len(found["proposals"]) == 3
+    one = found["proposals"][0]
+    assert 0 <= one["evidence"]["probability"] <= 1
+    run("apart", one["a"]["id"], one["b"]["id"])
+    again = run("proposals", "--limit", "3")
+    assert again["left"] == found["left"] - 1
+    assert (one["a"]["id"], one["b"]["id"]) not in [
+        (other["a"]["id"], other["b"]["id"]) for other in again["proposals"]
+    ]
+
+
+def test_a_name_that_is_none(run: Run) -> None:
+    """A group that is not there is refused with where the names are."""
+    code, error = run("rename", "nothing like it", "x")
+    assert code == 2
+    assert "goals list" in error["hint"]
+
+
+def test_decisions_by_file(
+    run: Run, clustered: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exported decisions are repeated on a project with the same labels, as one act; what cannot be is named."""
+    before = labels(run)
+    first, second, third = list(before)[:3]
+    run("rename", third, "third")
+    run("merge", first, second, "--label", "both")
+    run("apart", "both", "third")
+    file = tmp_path / "decisions.jsonl"
+    assert main(["export", str(clustered.path), "decisions", "-o", str(file), "--json"]) == 0
+    capsys.readouterr()
+    decided = labels(run)
+    for _ in range(3):
+        run("undo")
+    assert labels(run) == before
+    assert run("import", str(file))["repeated"] == 3
+    assert sorted(labels(run).values()) == sorted(decided.values())
+    run("undo")
+    assert labels(run) == before
+    file.write_text(
+        json.dumps({"kind": "merge", "labels": ["third", "nobody"]})
+        + "\n"
+        + json.dumps({"kind": "split", "labels": [before[third]]})
+        + "\n"
+        + json.dumps({"kind": "pin", "labels": [before[third]]})
+        + "\n"
+    )
+    assert main(["goals", "import", str(clustered.path), str(file)]) == 3
+
+
+def test_no_decisions(run: Run, tmp_path: Path) -> None:
+    """A file of something else is refused, and nothing changes."""
+    file = tmp_path / "x.jsonl"
+    for text in ("", "no JSON", '{"id": 1}'):
+        file.write_text(text)
+        assert run("import", str(file))[0] == 1

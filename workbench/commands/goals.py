@@ -1,0 +1,291 @@
+"""`workbench goals`: what the goals screen and the merge desk do to groups, as commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.number_format import counted, figure
+from engine.records.goals import GoalDecision, GoalGroup, Proposal
+from engine.services.goals.decision_files import import_decisions
+from engine.services.goals.service import GoalService
+from engine.services.workspace import Services, Workspace
+from engine.text import one_line
+from workbench.commands.narration import print_json, print_text
+from workbench.commands.options import add_filter, positive, read_filter
+from workbench.exits import DONE, WITH_GAPS
+
+NONE = "none"
+"""Stands for no group, where conversations are moved out of all."""
+
+
+def list_groups_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `list_groups`."""
+    parser.add_argument("project")
+    add_filter(parser)
+
+
+def list_groups(arguments: argparse.Namespace) -> int:
+    """Prints the groups, the largest first: number, id, size, share and label."""
+    with Workspace(Path(arguments.project), read_only=True) as workspace:
+        groups = workspace.services().goals.groups(read_filter(arguments.filter))
+    if arguments.json:
+        print_json({"groups": list(map(asdict, groups))})
+        return DONE
+    for one in groups:
+        pinned = " (pinned)" if one.pinned else ""
+        print_text(
+            f"{one.number:>4}  {one.id:<8}{one.size:>8,}  {one.share:>4.0%}  {one_line(one.label)}{pinned}"
+        )
+    if not groups:
+        print_text("No groups. `workbench run cluster PROJECT` makes them.")
+    return DONE
+
+
+def rename_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `rename`."""
+    _declare(parser, "group")
+    parser.add_argument("label")
+
+
+def rename(arguments: argparse.Namespace) -> int:
+    """Gives a group another label."""
+    return _decide(arguments, lambda goals, one: goals.rename(one, arguments.label))
+
+
+def pin_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `pin`."""
+    _declare(parser, "group")
+    parser.add_argument("--off", action="store_true", help="unpin it")
+
+
+def pin(arguments: argparse.Namespace) -> int:
+    """Pins a group, which is then not proposed for a merge and keeps its label, or unpins it."""
+    return _decide(arguments, lambda goals, one: goals.pin(one, on=not arguments.off))
+
+
+def merge_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `merge`."""
+    _declare(parser, "group", "other")
+    parser.add_argument(
+        "--label", help="of the merged group (default: the proposed one, or that of the larger)"
+    )
+
+
+def merge(arguments: argparse.Namespace) -> int:
+    """Merges two groups."""
+    return _decide(
+        arguments, lambda goals, one, other: goals.merge(goals.pair(one, other), arguments.label)
+    )
+
+
+def apart_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `apart`."""
+    _declare(parser, "group", "other")
+    parser.add_argument("--never", action="store_true", help="in later clusterings too")
+
+
+def apart(arguments: argparse.Namespace) -> int:
+    """Refuses a merge: the two are not proposed again."""
+    return _decide(
+        arguments,
+        lambda goals, one, other: goals.apart(goals.pair(one, other), never=arguments.never),
+    )
+
+
+def split_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `split`."""
+    _declare(parser, "group")
+    parser.add_argument("--parts", type=positive, default=2, metavar="N", help="default: 2")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what the parts would be and store nothing"
+    )
+
+
+def split(arguments: argparse.Namespace) -> int:
+    """Splits a group by k-means into parts that are labelled with phrases of their members."""
+    with _opened(arguments.project, read_only=arguments.dry_run) as services:
+        goals = services.goals
+        group = resolve(goals.groups(), arguments.group)
+        parts = goals.split_preview(group.id, arguments.parts)
+        if not arguments.dry_run:
+            goals.split(group.id, [one.conversation_ids for one in parts])
+        groups = goals.groups()
+    if arguments.json:
+        print_json(
+            {
+                "parts": [one.size for one in parts],
+                "dry_run": arguments.dry_run,
+                "groups": len(groups),
+            }
+        )
+        return DONE
+    sizes = ", ".join(f"{one.size:,}" for one in parts)
+    would = "would be split" if arguments.dry_run else "was split"
+    print_text(f"“{one_line(group.label)}” {would} into parts of {sizes} conversations.")
+    return DONE
+
+
+def move_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `move`."""
+    parser.add_argument("project")
+    parser.add_argument("group", help=f"{_WHICH}; {NONE} takes them out of all groups")
+    parser.add_argument("conversations", nargs="+", metavar="ID", help="ids of conversations")
+
+
+def move(arguments: argparse.Namespace) -> int:
+    """Moves conversations to a group, in one act."""
+    with _opened(arguments.project) as services:
+        goals = services.goals
+        target = None if arguments.group == NONE else resolve(goals.groups(), arguments.group)
+        keys = [conversation(services, name) for name in arguments.conversations]
+        decision = goals.move(keys, None if target is None else target.id)
+        return _said(arguments, decision, goals)
+
+
+def undo_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `undo`."""
+    parser.add_argument("project")
+    parser.add_argument("--redo", action="store_true", help="give again what was taken back last")
+
+
+def undo(arguments: argparse.Namespace) -> int:
+    """Takes the newest decision on groups back, or gives it again."""
+    with _opened(arguments.project) as services:
+        goals = services.goals
+        _require_groups(goals)
+        decision = goals.redo() if arguments.redo else goals.undo()
+        if decision is None:
+            raise UsageError(f"There is nothing to {'redo' if arguments.redo else 'undo'}.")
+        return _said(arguments, decision, goals)
+
+
+def proposals_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `proposals`."""
+    parser.add_argument("project")
+    parser.add_argument("--limit", type=positive, default=10, metavar="N", help="default: 10")
+
+
+def proposals(arguments: argparse.Namespace) -> int:
+    """Prints the next pairs of groups that may be one goal, with the evidence; nothing is decided."""
+    with _opened(arguments.project, read_only=True) as services:
+        goals = services.goals
+        _require_groups(goals)
+        found: list[Proposal] = []
+        while len(found) < arguments.limit and (
+            one := goals.proposal([shown.pair for shown in found])
+        ):
+            found.append(one)
+        left = goals.progress().left
+    if arguments.json:
+        print_json({"left": left, "proposals": list(map(asdict, found))})
+        return DONE
+    for one in found:
+        evidence = one.evidence
+        print_text(
+            f"{evidence.probability:>4.0%}  {one.a.id} “{one_line(one.a.label, 40)}” ({one.a.size:,})"
+            f" and {one.b.id} “{one_line(one.b.label, 40)}” ({one.b.size:,});"
+            f" labels {figure(evidence.description_similarity)}, members {figure(evidence.member_similarity)}"
+        )
+    print_text(
+        f"{counted(left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
+    )
+    return DONE
+
+
+def import_file_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `import_file`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "file",
+        help="JSON Lines as `export PROJECT decisions` writes them; docs/goals.md has the fields",
+    )
+
+
+def import_file(arguments: argparse.Namespace) -> int:
+    """Repeats the decisions of a file here, as one act; groups are found by their labels."""
+    with _opened(arguments.project) as services:
+        report = import_decisions(services.goals, Path(arguments.file))
+    if arguments.json:
+        print_json(asdict(report))
+    else:
+        for sentence in report.sentences():
+            print_text(sentence)
+    return WITH_GAPS if report.left_out else DONE
+
+
+_WHICH = "number, id or label of a group (`workbench goals list`)"
+
+
+def _declare(parser: argparse.ArgumentParser, *groups: str) -> None:
+    parser.add_argument("project")
+    for name in groups:
+        parser.add_argument(name, help=_WHICH)
+    parser.set_defaults(groups=groups)
+
+
+@contextmanager
+def _opened(project: str, *, read_only: bool = False) -> Iterator[Services]:
+    with Workspace(Path(project), read_only=read_only) as workspace:
+        yield workspace.services()
+
+
+def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> int:
+    """Finds the groups that are named, decides and says what was decided."""
+    with _opened(arguments.project) as services:
+        goals = services.goals
+        groups = goals.groups()
+        chosen = [resolve(groups, getattr(arguments, name)).id for name in arguments.groups]
+        return _said(arguments, act(goals, *chosen), goals)
+
+
+def _said(arguments: argparse.Namespace, decision: GoalDecision, goals: GoalService) -> int:
+    if arguments.json:
+        line = {key: value for key, value in asdict(decision).items() if key != "parts"}
+        print_json({"decision": line, "groups": len(goals.groups())})
+    else:
+        done = "" if decision.active else " (taken back)"
+        print_text(f"{decision.text}{done}. {counted(len(goals.groups()), 'group')} now.")
+    return DONE
+
+
+def _require_groups(goals: GoalService) -> None:
+    if goals.shown() is None:
+        raise UsageError("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
+
+
+def resolve(groups: list[GoalGroup], name: str) -> GoalGroup:
+    """The group with this number, id or label.
+
+    Raises:
+        UsageError: There is none, or several have this label.
+    """
+    wanted = " ".join(name.split()).lower()
+    found = [one for one in groups if wanted in (one.id, str(one.number))] or [
+        one for one in groups if " ".join(one.label.split()).lower() == wanted
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(one.id for one in found)
+        raise UsageError(f"Several groups have the label {name!r}.", f"Name one by its id: {ids}.")
+    if not groups:
+        raise UsageError("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
+    raise UsageError(f"No group is {name!r}.", "`workbench goals list PROJECT` lists them.")
+
+
+def conversation(services: Services, name: str) -> int:
+    """The conversation that was imported with this id.
+
+    Raises:
+        UsageError: There is none, or there are several.
+    """
+    found = services.conversations.named(name)
+    if len(found) == 1:
+        return found[0]
+    many = "Several conversations have" if found else "No conversation has"
+    raise UsageError(f"{many} the id {name!r}.", "`workbench list PROJECT` lists the ids.")

@@ -1,0 +1,126 @@
+"""`workbench verdicts give` and `undo`: what keys do in triage."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.number_format import counted
+from engine.records.triage import Verdict
+from engine.services.workspace import Services, Workspace
+from engine.store import verdicts
+from engine.store.verdicts import Act
+from workbench.commands.goals import conversation
+from workbench.commands.narration import print_json, print_text
+from workbench.commands.options import add_filter, read_filter
+from workbench.exits import DONE
+
+
+def give_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `give`."""
+    parser.add_argument("project")
+    parser.add_argument("conversations", nargs="*", metavar="ID", help="ids of conversations")
+    add_filter(parser)
+    parser.add_argument("--verdict", choices=[str(one) for one in Verdict])
+    parser.add_argument("--note", help="a note; an empty one takes the note away")
+    parser.add_argument(
+        "--tag", action="append", default=[], metavar="NAME", help="may be repeated"
+    )
+    parser.add_argument(
+        "--untag", action="append", default=[], metavar="NAME", help="takes a tag away"
+    )
+    parser.add_argument("--annotator", default="", metavar="NAME", help="who says so")
+    parser.add_argument(
+        "--yes", action="store_true", help="needed to judge all that a filter matches"
+    )
+
+
+def give(arguments: argparse.Namespace) -> int:
+    """Says the same of one or more conversations, as one act that one undo takes back.
+
+    Raises:
+        UsageError: Nothing is said, no conversation is named, or one is not here.
+    """
+    if not (arguments.verdict or arguments.note is not None or arguments.tag or arguments.untag):
+        raise UsageError(
+            "Nothing is said.", "--verdict complete, --note TEXT, --tag NAME or --untag NAME."
+        )
+    if bool(arguments.conversations) == bool(arguments.filter):
+        raise UsageError("Name conversations by their ids, or by --filter.", "One of the two.")
+    with Workspace(Path(arguments.project)) as workspace:
+        services = workspace.services()
+        keys = _wanted(services, arguments)
+        if arguments.filter and not arguments.yes:
+            raise UsageError(
+                f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
+                "--yes says it of all of them.",
+            )
+        acts = [act for key in keys for act in _acts(services, key, arguments)]
+        if acts:
+            workspace.project.write(lambda conn: verdicts.give_all(conn, acts))
+            workspace.judged()
+    if arguments.json:
+        print_json({"conversations": len(keys), "stored": len(acts)})
+    else:
+        print_text(
+            f"Stored for {counted(len({one.conversation_id for one in acts}), 'conversation')}."
+        )
+    return DONE
+
+
+def _wanted(services: Services, arguments: argparse.Namespace) -> list[int]:
+    if arguments.filter:
+        return list(services.conversations.ids(ListQuery(read_filter(arguments.filter))))
+    return list(dict.fromkeys(conversation(services, name) for name in arguments.conversations))
+
+
+def _acts(services: Services, key: int, arguments: argparse.Namespace) -> list[Act]:
+    """What is new of it for one conversation."""
+    now = services.triage.current(key)
+    tags = set(() if now is None else now.tags)
+    who, note = arguments.annotator, arguments.note
+    acts = []
+    if arguments.verdict:
+        acts.append(Act(key, "give", Verdict(arguments.verdict), annotator=who))
+    if note is not None and note != ("" if now is None else now.note):
+        acts.append(Act(key, "note", None, note, who))
+    wanted = {" ".join(name.split()) for name in arguments.tag} - {""}
+    unwanted = {" ".join(name.split()) for name in arguments.untag}
+    acts += [Act(key, "tag", None, name, who) for name in sorted(wanted - tags)]
+    return acts + [Act(key, "untag", None, name, who) for name in sorted(unwanted & tags)]
+
+
+def undo_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `undo`."""
+    parser.add_argument("project")
+    parser.add_argument("--redo", action="store_true", help="give again what was taken back last")
+
+
+def undo(arguments: argparse.Namespace) -> int:
+    """Takes the newest act of triage back, or gives it again.
+
+    Raises:
+        UsageError: There is none.
+    """
+    with Workspace(Path(arguments.project)) as workspace:
+        triage = workspace.services().triage
+        row = triage.redo() if arguments.redo else triage.undo()
+        word = "given again" if arguments.redo else "taken back"
+        if row is None:
+            raise UsageError(f"There is nothing to be {word}.")
+    if arguments.json:
+        print_json({"kind": row.kind, "conversations": row.count, "redo": arguments.redo})
+    else:
+        print_text(f"{_KINDS[row.kind]} on {counted(row.count, 'conversation')} {word}.")
+    return DONE
+
+
+_KINDS = {
+    "give": "Verdict",
+    "repeat": "Blind verdict",
+    "note": "Note",
+    "tag": "Tag",
+    "untag": "Removal of a tag",
+}
