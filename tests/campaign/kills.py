@@ -56,17 +56,20 @@ class Operation:
         before: Commands that prepare the project.
         kinds: What is exported and compared.
         output: A file that it writes in the folder of the round: whole or not there after a kill.
+        events: Whether it prints events, none of which may be lost; those of a killed run count too.
     """
 
     command: tuple[str, ...]
     before: tuple[tuple[str, ...], ...] = ()
     kinds: tuple[str, ...] = ("conversations", "table")
     output: str = ""
+    events: bool = False
 
 
 IMPORT = ("import", "{p}", "{f}/talks.jsonl")
 SCORE = ("run", "complete", "{p}", "--mode", "probe", "--no-tune", "--no-remaining")
 CLUSTER = ("run", "cluster", "{p}", "--decide", "none", "--no-labels")
+WATCH = ("watch", "{p}", "{f}/grown.jsonl", "--once")
 TREES = ("run", "trees", "{p}", "--limit", "4", "--nodes", "60", "--max-tokens", "12")
 
 OPERATIONS = {
@@ -79,6 +82,7 @@ OPERATIONS = {
     "verdicts": Operation(("verdicts", "import", "{p}", "{f}/verdicts.jsonl"), (IMPORT,), ("verdicts", "table")),
     "scores": Operation(("scores", "{p}", "--import", "{f}/judge.jsonl", "--replace"), (IMPORT,), ("scores", "table")),
     "export": Operation(("export", "{p}", "table", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
+    "watch": Operation(WATCH, (IMPORT, SCORE), ("conversations",), events=True),
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
 }  # fmt: skip
 
@@ -154,7 +158,7 @@ class Campaign:
             [sys.executable, "-m", "workbench", *filled, "--json"],
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=(folder / "stdout.jsonl").open("ab"),
             stderr=(folder / "stderr.txt").open("ab"),
             start_new_session=True,
         )
@@ -285,12 +289,30 @@ def result(folder: Path, operation: Operation) -> dict[str, Any]:
     if operation.output:
         found["output"] = digest_of_file(folder / operation.output)
     with Project.open(folder / "p.wb", read_only=True) as project, project.reading() as conn:
+        found["events"] = events(folder / "stdout.jsonl") if operation.events else {}
         for kind in operation.kinds:
             found[kind] = [
                 json.dumps(without_times(line), sort_keys=True)
                 for line in export_lines(conn, kind)  # type: ignore[arg-type]
             ]
         found["rows"] = dict(rows_of_tables(conn))
+    return found
+
+
+def events(path: Path) -> dict[str, Any]:
+    """Conversation and turn of each event by its name, over all runs in a folder; a line that was cut is none."""
+    found: dict[str, Any] = {}
+    for line in path.read_bytes().splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and event.get("event"):
+            place = [event["conversation"], event["turn"], event["ended"]]
+            if found.setdefault(event["event"], place) != place:
+                raise RuntimeError(
+                    f"{event['event']} is the name of {place} and of {found[event['event']]}"
+                )
     return found
 
 
@@ -320,6 +342,9 @@ def difference(expected: dict[str, Any], found: dict[str, Any]) -> str:
             continue
         if isinstance(value, str):
             return f"the file that {key} names differs"
+        if key == "events":
+            lost = [value[name] for name in value if name not in found[key]]
+            return f"{len(lost)} of {len(value)} events lost: {lost[:5]}; {len(found[key])} found"
         if isinstance(value, dict):
             rows = {
                 name: (count, found[key].get(name))
