@@ -317,7 +317,7 @@ class TestProject:
         check = named(report(*folders, project), "project")
         assert check.status == "bad"
         assert "damaged" in check.found
-        assert ".recover" in check.fix
+        assert "workbench repair" in check.fix
 
     def test_not_a_project(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A file of another kind is reported as such."""
