@@ -154,14 +154,17 @@ class Campaign:
     def run(self, words: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
         """Starts a command in a session of its own."""
         filled = [word.format(p=folder / "p.wb", f=folder) for word in words]
-        return subprocess.Popen(
-            [sys.executable, "-m", "workbench", *filled, "--json"],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=(folder / "stdout.jsonl").open("ab"),
-            stderr=(folder / "stderr.txt").open("ab"),
-            start_new_session=True,
-        )
+        with (folder / "stdout.jsonl").open("ab") as out, (folder / "stderr.txt").open("ab") as err:
+            out.write(b"\n")  # after a line that a kill cut
+            out.flush()
+            return subprocess.Popen(
+                [sys.executable, "-m", "workbench", *filled, "--json"],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
 
     def prepared(self, name: str) -> Path:
         """A folder with inputs and project as they are before the command of an operation; made once."""
@@ -308,7 +311,7 @@ def events(path: Path) -> dict[str, Any]:
         except ValueError:
             continue
         if isinstance(event, dict) and event.get("event"):
-            place = [event["conversation"], event["turn"], event["ended"]]
+            place = [event["conversation"], event.get("turn"), event["ended"]]
             if found.setdefault(event["event"], place) != place:
                 raise RuntimeError(
                     f"{event['event']} is the name of {place} and of {found[event['event']]}"
