@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -189,25 +189,3 @@ class Playing:
     def _end(self, one: _Live, played: Played) -> None:
         self._live.remove(one)
         self._over.append((one.at, played))
-
-
-def play_all(
-    scenarios: Sequence[Scenario],
-    say: Callable[[Sequence[Call]], Sequence[Completion | FailedCall]],
-    *,
-    parallel: int,
-) -> Iterator[Played]:
-    """Plays scenarios side by side.
-
-    Args:
-        say: Answers calls, all of one role, in order.
-        parallel: Most plays that run at once; when one is over, the next starts.
-
-    Yields:
-        Plays as they are over; of those that are over in one round, in order of `scenarios`.
-    """
-    playing = Playing(scenarios, parallel=parallel)
-    yield from playing.over()
-    while calls := playing.calls():
-        playing.answer(say(calls))
-        yield from playing.over()

@@ -8,7 +8,7 @@ many are unstable, because the boundary between two parts of one goal is arbitra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,25 +82,6 @@ def stability_run(
     # Each row is compared once, however often it was drawn.
     rows, first = np.unique(drawn, return_index=True)
     return Repetition(kind, number, *_compare(labels[rows], found[first], int(labels.max()) + 1))
-
-
-def stability_runs(
-    vectors: Vectors,
-    labels: Numbers,
-    k: int,
-    seed: int,
-    *,
-    seeds: int = 5,
-    bootstraps: int = 20,
-    done: Sequence[Repetition] = (),
-) -> Iterator[Repetition]:
-    """Yields the repetitions that are not in `done`, one at a time."""
-    known = {(repetition.kind, repetition.number) for repetition in done}
-    wanted: list[tuple[Kind, int]] = [("seed", number) for number in range(seeds)]
-    wanted += [("bootstrap", number) for number in range(bootstraps)]
-    for kind, number in wanted:
-        if (kind, number) not in known:
-            yield stability_run(vectors, labels, k, seed, kind, number)
 
 
 def summarise(repetitions: Sequence[Repetition]) -> Stability:

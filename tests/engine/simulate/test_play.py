@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.model.chat import Call, ChatMessage, Completion, Role
-from engine.simulate.play import Ending, FailedCall, Play, Played, Playing, play_all
+from engine.simulate.play import Ending, FailedCall, Play, Played, Playing
+from tests.engine.simulate.playing import play_all
 
 
 @dataclass(frozen=True)

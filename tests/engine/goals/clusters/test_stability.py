@@ -13,13 +13,22 @@ from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.stability import (
     DISSOLVED,
     STABLE,
+    Kind,
     Repetition,
     stability_run,
-    stability_runs,
     summarise,
 )
-from engine.goals.embedders.vectors import unit_rows
+from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
 from tests.engine.goals.groups import grouped
+
+
+def repeated(
+    vectors: Vectors, labels: Numbers, k: int, seed: int, *, seeds: int, bootstraps: int
+) -> list[Repetition]:
+    """So many repetitions of each kind."""
+    wanted: list[tuple[Kind, int]] = [("seed", number) for number in range(seeds)]
+    wanted += [("bootstrap", number) for number in range(bootstraps)]
+    return [stability_run(vectors, labels, k, seed, kind, number) for kind, number in wanted]
 
 
 class TestRepetitions:
@@ -27,7 +36,7 @@ class TestRepetitions:
         """Well separated groups are found again with other seeds and in bootstraps."""
         vectors, _ = grouped(5, 40)
         labels = cluster(vectors, 5).labels
-        found = summarise(list(stability_runs(vectors, labels, 5, 0, seeds=2, bootstraps=4)))
+        found = summarise(repeated(vectors, labels, 5, 0, seeds=2, bootstraps=4))
         assert (found.seeds, found.bootstraps) == (2, 4)
         assert found.ari_seeds == pytest.approx(1, abs=0.02)
         assert found.ari_bootstraps == pytest.approx(1, abs=0.05)
@@ -38,7 +47,7 @@ class TestRepetitions:
         """A cloud without groups is cut differently each time."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((300, 12)))
         labels = cluster(vectors, 8).labels
-        found = summarise(list(stability_runs(vectors, labels, 8, 0, seeds=2, bootstraps=4)))
+        found = summarise(repeated(vectors, labels, 8, 0, seeds=2, bootstraps=4))
         assert found.ari_seeds is not None
         assert found.ari_seeds < 0.5
         assert sum(value is not None and value < DISSOLVED for value in found.jaccard) > 5
@@ -48,24 +57,19 @@ class TestRepetitions:
         vectors, truth = grouped(2, 80, noise=0.2)
         halves = np.random.default_rng(1).integers(1, 3, 160)
         labels = np.where(truth == 0, 0, halves).astype(np.int32)
-        found = summarise(list(stability_runs(vectors, labels, 2, 0, seeds=0, bootstraps=3)))
+        found = summarise(repeated(vectors, labels, 2, 0, seeds=0, bootstraps=3))
         first, *parts = found.jaccard
         assert first is not None
         assert first > 0.9
         assert all(part is not None and part < 0.65 for part in parts)
 
-    def test_gone_on_with(self) -> None:
-        """A resumed measurement does not repeat stored repetitions and gives the result of an uninterrupted one."""
+    def test_order_does_not_matter(self) -> None:
+        """A repetition depends on its kind and number only, so that a measurement can be resumed anywhere."""
         vectors, _ = grouped(4, 30, noise=0.5)
         labels = cluster(vectors, 6).labels
-
-        def runs(*done: Repetition) -> list[Repetition]:
-            return list(stability_runs(vectors, labels, 6, 5, seeds=2, bootstraps=3, done=done))
-
-        whole = runs()
-        assert len(whole) == 5
-        assert [*whole[:2], *runs(*whole[:2])] == whole
-        assert [*whole[3:], *runs(*whole[3:])] == [*whole[3:], *whole[:3]]
+        whole = repeated(vectors, labels, 6, 5, seeds=2, bootstraps=3)
+        again = [stability_run(vectors, labels, 6, 5, r.kind, r.number) for r in reversed(whole)]
+        assert again == whole[::-1]
         assert len({repetition.ari for repetition in whole}) > 2
 
     def test_many_rows_are_drawn_from(self, monkeypatch: pytest.MonkeyPatch) -> None:

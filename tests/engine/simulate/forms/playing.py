@@ -14,8 +14,9 @@ from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun, Variant
-from engine.simulate.play import Played, play_all
+from engine.simulate.play import Played
 from engine.simulate.prompt_files import prompt_texts
+from tests.engine.simulate.playing import play_all
 
 EVERY_DUMMY = frozenset(module.name for module in MODULES)
 

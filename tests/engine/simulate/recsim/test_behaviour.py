@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.model.chat import Call, Completion
-from engine.simulate.play import Scenario, play_all
+from engine.simulate.play import Scenario
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.behaviour import (
     ANSWER_CHARS,
@@ -22,6 +22,7 @@ from engine.simulate.recsim.behaviour import (
     vote,
 )
 from engine.simulate.recsim.guessing import GuessingScenario
+from tests.engine.simulate.playing import play_all
 
 TURNS = (
     ("system", "be nice"),

@@ -9,7 +9,7 @@ import pytest
 
 from engine.formats.coded.recllmsim import read, recognise
 from engine.model.chat import Call, Completion
-from engine.simulate.play import Ending, Scenario, play_all
+from engine.simulate.play import Ending, Scenario
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
@@ -20,6 +20,7 @@ from engine.simulate.recsim.play import (
     says_goodbye,
 )
 from engine.validate.turns import by_turns
+from tests.engine.simulate.playing import play_all
 
 SETTING = Setting(prompt_texts("recsim"))
 Answer = Callable[[Call], str]

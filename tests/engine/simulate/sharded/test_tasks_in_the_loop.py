@@ -12,7 +12,7 @@ import pytest
 
 from engine.formats.coded import sharded_logs
 from engine.model.chat import Call, Completion
-from engine.simulate.play import Played, play_all
+from engine.simulate.play import Played
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import (
     BUNDLED,
@@ -22,6 +22,7 @@ from engine.simulate.sharded.instruction import (
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
 from engine.simulate.sharded.tasks import task_for
+from tests.engine.simulate.playing import play_all
 from tests.engine.simulate.sharded.scripted import setting
 
 ONE_OF_EACH = [

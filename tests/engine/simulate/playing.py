@@ -1,0 +1,30 @@
+"""Plays with a function that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from engine.model.chat import Call, Completion
+from engine.simulate.play import FailedCall, Played, Playing, Scenario
+
+
+def play_all(
+    scenarios: Sequence[Scenario],
+    say: Callable[[Sequence[Call]], Sequence[Completion | FailedCall]],
+    *,
+    parallel: int,
+) -> Iterator[Played]:
+    """Plays scenarios side by side.
+
+    Args:
+        say: Answers calls, all of one role, in order.
+        parallel: Most plays that run at once; when one is over, the next starts.
+
+    Yields:
+        Plays as they are over; of those that are over in one round, in order of `scenarios`.
+    """
+    playing = Playing(scenarios, parallel=parallel)
+    yield from playing.over()
+    while calls := playing.calls():
+        playing.answer(say(calls))
+        yield from playing.over()
