@@ -12,7 +12,7 @@ import platform
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, Literal
@@ -197,6 +197,8 @@ class ImportStage:
             )
         )
         self._source_ids.add(source_id)
+        with self._project.reading() as conn:
+            parts = imports.source_ids(conn, [_place(path) for path in source.beside])
         digest = sources_read.digest_of(source.label, repr(self._settings), source.beside)
         if digest is not None:
             with self._project.reading() as conn:
@@ -209,7 +211,7 @@ class ImportStage:
             for record in batch:
                 report.count(record)
                 broke_off |= record.line is None and not record.raw
-            yield self._commit(source, source_id, run_id, batch)
+            yield self._commit(source, source_id, parts, run_id, batch)
         self._before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
@@ -275,7 +277,12 @@ class ImportStage:
         yield batch  # also an empty one: the bytes of a source without records count as read
 
     def _commit(
-        self, source: Input, source_id: int, run_id: int, batch: list[Parsed | Rejected]
+        self,
+        source: Input,
+        source_id: int,
+        parts: Collection[int],
+        run_id: int,
+        batch: list[Parsed | Rejected],
     ) -> Progress:
         parsed = [record for record in batch if isinstance(record, Parsed)]
         rejected = [record for record in batch if isinstance(record, Rejected)]
@@ -284,7 +291,12 @@ class ImportStage:
 
         def store(conn: sqlite3.Connection) -> imports.Added:
             added = imports.add(
-                conn, source_id, parsed, replace=self._replace, beside=self._source_ids
+                conn,
+                source_id,
+                parsed,
+                replace=self._replace,
+                beside=self._source_ids,
+                parts=parts,
             )
             imports.quarantine(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)

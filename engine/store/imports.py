@@ -52,6 +52,15 @@ def source(conn: sqlite3.Connection, place: str, label: str, format: str, why: s
     return int(row[0])
 
 
+def source_ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
+    """The ids of those of the places from which something was imported."""
+    found: set[int] = set()
+    for some in chunks(places):
+        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(some)})", some)
+        found.update(row[0] for row in rows)
+    return found
+
+
 def read_before(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
     """The report of a source that was read to its end when it had this digest; None if it was not."""
     row = conn.execute(
@@ -87,6 +96,7 @@ def add(
     *,
     replace: bool = False,
     beside: Collection[int] = (),
+    parts: Collection[int] = (),
 ) -> Added:
     """Stores a batch of records of one source.
 
@@ -101,6 +111,8 @@ def add(
         replace: A record that has changed replaces the stored messages as well, also those of another source, if just
             one conversation has its id.
         beside: Ids of further sources whose conversations are not replaced by those of this one.
+        parts: Ids of sources from which the records may have a part, such as the requests of a batch. A conversation
+            of theirs from which a record has grown is replaced as one of its own source is.
     """
     hashes = [content_hash(record.conversation.messages) for record in records]
     known = _known(conn, hashes)
@@ -109,7 +121,7 @@ def add(
         for record, digest in zip(records, hashes, strict=True)
         if digest not in known
     ]
-    named = _names(conn, strangers, None if replace else source_id)
+    named = _names(conn, strangers, None if replace else {source_id, *parts})
     # rows of new conversations are written at the end, and are referred to before
     conn.execute("PRAGMA defer_foreign_keys = ON")
     next_id = _next(conn, "conversation")
@@ -135,7 +147,7 @@ def add(
             if _was_before(conn, source_id, conversation.external_id, digest, replace):
                 unchanged += 1
                 continue
-            older = _older(conn, source_id, conversation, beside if replace else None)
+            older = _older(conn, source_id, conversation, beside if replace else None, parts)
         key = next_id
         if older is not None and (older.grew or replace):
             if older.alias_id is not None:
@@ -178,16 +190,19 @@ class _Older:
     grew: bool
 
 
-def _names(conn: sqlite3.Connection, names: Sequence[str], source_id: int | None) -> set[str]:
-    """Those of the ids that a source has, or any source."""
+def _names(
+    conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
+) -> set[str]:
+    """Those of the ids that one of the sources has; of all sources if None."""
+    wanted = None if sources is None else json.dumps(sorted(sources))
     found: set[str] = set()
     for some in chunks(names):
         for table in ("conversation", "alias"):
             # with the plus the source's index, which holds all of its rows, is not used
             rows = conn.execute(
                 f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(some)})"
-                " AND (? IS NULL OR +source_id = ?)",
-                (*some, source_id, source_id),
+                " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
+                (*some, wanted, wanted),
             )
             found.update(row[0] for row in rows)
     return found
@@ -212,9 +227,10 @@ def _older(
     source_id: int,
     conversation: Conversation,
     beside: Collection[int] | None,
+    parts: Collection[int],
 ) -> _Older | None:
-    """The stored text that a record has grown from; if there is none, the newest one of its id in its source, or the
-    only one in other sources but those of `beside`."""
+    """The stored text that a record has grown from, in its source or in `parts`; if there is none, the newest one of
+    its id in its source, or the only one in other sources but those of `beside`."""
     rows: list[tuple[int, int | None, bytes, int, int]] = conn.execute(
         "SELECT id, NULL, hash, messages, source_id FROM conversation WHERE external_id = ?1"
         " UNION ALL SELECT c.id, a.id, hash, messages, a.source_id FROM alias AS a"
@@ -225,7 +241,9 @@ def _older(
     if not own and beside is not None:
         own = [row for row in rows if row[4] not in beside]
         own = own if len(own) == 1 else []
-    for key, alias, digest, count, _ in sorted(own, key=lambda row: (-row[3], row[1] is not None)):
+    shorter = own + [row for row in rows if row[4] in parts and row[4] != source_id]
+    shorter.sort(key=lambda row: (-row[3], row[1] is not None))
+    for key, alias, digest, count, _ in shorter:
         if count <= len(conversation.messages) and _grew(conn, key, conversation.messages[:count]):
             return _Older(key, alias, digest, True)
     if not own:

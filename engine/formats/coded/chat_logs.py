@@ -73,7 +73,9 @@ def _with_facts(items: Any) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-_OPENAI_IDS = ("id", "conversation_id", "conversationId", "custom_id", "thread_id", "threadId")
+_OPENAI_IDS = ("custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId")
+"""Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
+and answer have; `id` is that of the answer."""
 
 
 def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from engine.formats.messages.normalise import created_at, read_messages, record_
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
 from engine.formats.reader import ParsedRecord, Reader
 
-_IDS = ("id", "request_id", "requestId", "response_id", "responseId", "custom_id")
+_IDS = ("custom_id", "id", "request_id", "requestId", "response_id", "responseId")
 
 
 class _Call(NamedTuple):
