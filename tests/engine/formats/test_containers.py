@@ -38,7 +38,7 @@ LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).enco
 NUMBERED = b"".join(
     json.dumps({"messages": [{"role": "user", "content": f"{n} {n * 7919 % 10007}"}]}).encode()
     + b"\n"
-    for n in range(60_000)
+    for n in range(20_000)
 )
 """Many rows that do not compress very well."""
 

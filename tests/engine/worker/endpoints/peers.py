@@ -31,7 +31,13 @@ def server(command: Sequence[str], port: int, log: Path) -> Iterator[str]:
     Raises:
         AssertionError: It did not begin to answer; its log is in the message.
     """
-    quiet = {"OMP_WAIT_POLICY": "passive", "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
+    # Several threads on tiny matrices compute no faster, and take the processors from other tests.
+    quiet = {
+        "OMP_WAIT_POLICY": "passive",
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "DO_NOT_TRACK": "1",
+    }
     with log.open("wb") as written:
         process = subprocess.Popen(
             command, stdout=written, stderr=subprocess.STDOUT, env={**os.environ, **quiet}
