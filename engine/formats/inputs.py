@@ -441,10 +441,10 @@ class _Conversations:
                 self._records.close()
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
-        fallback = self._name if frame.line is None else f"{self._name}-{frame.line}"
+        fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
         found: Parsed | Rejected
         if frame.reason is not None:
-            found = Rejected(frame.line, frame.raw, frame.reason)
+            found = Rejected(frame.number, frame.raw, frame.reason)
         else:
             found = parse(self._records.reader, frame, fallback)
         if isinstance(found, Rejected) and not self._chosen:

@@ -26,16 +26,16 @@ def parse(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
     try:
         draft = reader.read(frame.value, frame.name or fallback_id, outer and outer.value)
     except BadRecord as bad:
-        return Rejected(frame.line, frame.raw, bad.reason)
+        return Rejected(frame.number, frame.raw, bad.reason)
     count = len(draft.conversation.messages)
     if count > MOST_MESSAGES:
         reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
-        return Rejected(frame.line, frame.raw, reason)
+        return Rejected(frame.number, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
     counted = account(frame.value, conversation, draft, reader.left_out, outer)
     for leak in leaks:
         counted.hide(leak)
-    return Parsed(frame.line, frame.raw, conversation, leaks, counted)
+    return Parsed(frame.number, frame.raw, conversation, leaks, counted)
 
 
 def parse_made(

@@ -321,7 +321,7 @@ class MappingDraft:
                 whole = False
                 break
             found = (
-                Rejected(frame.line, frame.raw, frame.reason)
+                Rejected(frame.number, frame.raw, frame.reason)
                 if frame.reason
                 else parse(reader, frame, str(number))
             )

@@ -90,7 +90,7 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
         raw = b"\n".join(frame.raw for frame in frames_of.values())
         first = next(iter(frames_of.values()))
         yield Frame(
-            first.line, raw if whole else json_text(value).encode(), value, name=name or None
+            first.number, raw if whole else json_text(value).encode(), value, name=name or None
         )
 
 

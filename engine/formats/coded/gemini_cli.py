@@ -75,7 +75,7 @@ def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         if members:
             raw = b"\n".join(frame.raw for frame in members)
             listed = session.pop("messages", None) or list(messages.values())
-            yield Frame(members[0].line, raw, {**session, "messages": listed})
+            yield Frame(members[0].number, raw, {**session, "messages": listed})
 
 
 def _rewind(messages: dict[str, Any], last: Any) -> None:

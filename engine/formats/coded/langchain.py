@@ -64,7 +64,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         raw = b"\n".join(frame.raw for frame in states)
         others = [frame.value for frame in states if frame is not longest]
         rest = {_OTHERS: others} if others else {}
-        yield Frame(longest.line, raw, {**longest.value, **rest}, name=thread)
+        yield Frame(longest.number, raw, {**longest.value, **rest}, name=thread)
 
 
 def _step(state: Any) -> float:

@@ -56,7 +56,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     for key, events in sessions.items():
         raw = b"\n".join(frame.raw for frame in events)
         value = {"id": key, "events": [frame.value for frame in events]}
-        yield Frame(events[0].line, raw, value, name=key or None)
+        yield Frame(events[0].number, raw, value, name=key or None)
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:

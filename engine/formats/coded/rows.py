@@ -229,7 +229,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     for name, group in rows.items():
         raw = b"\n".join(frame.raw for frame in group)
         value = {"id": name, "messages": [frame.value for frame in group]}
-        yield Frame(group[0].line, raw, value)
+        yield Frame(group[0].number, raw, value)
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:

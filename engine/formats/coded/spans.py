@@ -129,7 +129,7 @@ def _grouped(key: str, members: list[tuple[Any, Span, Frame]], said: list[Any]) 
     frames = list({id(frame): frame for _, _, frame in members}.values())
     whole = all(frame.value is record for record, _, frame in members)
     raw = b"\n".join(frame.raw for frame in frames) if whole else json_text(value).encode()
-    return Frame(frames[0].line, raw, value, name=key)
+    return Frame(frames[0].number, raw, value, name=key)
 
 
 def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:

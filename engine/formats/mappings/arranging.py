@@ -60,9 +60,9 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
         for number, one in enumerate(found, 1):
             key = one.trail[-1] if one.trail else None
             if len(paths) > 1:
-                key = f"{frame.line or 1}/{key}"
+                key = f"{frame.number or 1}/{key}"
             yield Frame(
-                frame.line or frame.before + number,
+                frame.number or frame.before + number,
                 json_text(one.value).encode(),
                 one.value,
                 outer=Envelope(rest, frame.before + number == 1 or (number == 1 and late)),
@@ -128,7 +128,7 @@ def _with_subrecords(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
         rest = without(frame.value, [one.trail or () for one in found])
         yield frame._replace(value=rest)
         inner = [Frame(None, json_text(one.value).encode(), one.value) for one in found]
-        yield from _with_subrecords(path, [one._replace(line=frame.line) for one in inner])
+        yield from _with_subrecords(path, [one._replace(number=frame.number) for one in inner])
 
 
 def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -152,8 +152,8 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         raw = b"\n".join(frame.raw for frame in members)
         value: dict[str, Any] = {"id": key} if key else {}
         value[RECORDS] = [frame.value for frame in members]
-        line = members[0].line if key else None
-        yield Frame(line, raw, value, outer=members[0].outer, name=key or None)
+        number = members[0].number if key else None
+        yield Frame(number, raw, value, outer=members[0].outer, name=key or None)
 
 
 def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:

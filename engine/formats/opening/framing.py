@@ -52,7 +52,7 @@ class Frame(NamedTuple):
     a large object knows how many elements the slices `before` it had; if it has fields that those had not, it counts as
     first again."""
 
-    line: int | None
+    number: int | None
     raw: bytes
     value: Any
     reason: str | None = None
@@ -212,7 +212,7 @@ class Values:
                 yield frame._replace(reason=self._source.error or frame.reason)
                 return
             if number == 1 and not self._in_list and not self._something_left():
-                frame = frame._replace(line=None)
+                frame = frame._replace(number=None)
             yield frame
         if self._source.error:
             yield Frame(number + 1, b"", None, self._source.error)
@@ -366,7 +366,7 @@ class Slices(Values):
             last = _slice({**held[0], **self._late}, held[1])
             yield last._replace(outer=Envelope(None, True)) if self._late else last
         if reason is not None:
-            yield self._tail(1, reason)._replace(line=None)
+            yield self._tail(1, reason)._replace(number=None)
 
     def _slices(self) -> Iterator[tuple[dict[str, Any], int]]:
         fields: dict[str, Any] = {}

@@ -60,9 +60,9 @@ def read_with(mapping: str, *records: Any, all_branches: bool = False) -> list[P
     reader = reader_of(made)
     frames = [Frame(n, json.dumps(one).encode(), one) for n, one in enumerate(records, 1)]
     return [
-        Rejected(frame.line, frame.raw, frame.reason)
+        Rejected(frame.number, frame.raw, frame.reason)
         if frame.reason
-        else parse(reader, frame, str(frame.line))
+        else parse(reader, frame, str(frame.number))
         for frame in arranged(made, frames, all_branches)
     ]
 

@@ -148,7 +148,7 @@ def test_values_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pyarrow.Table.from_pylist([VALUES] * 600), path)
     frames = list(parquet_rows(str(path)))
-    assert [frame.line for frame in frames] == list(range(1, 601))
+    assert [frame.number for frame in frames] == list(range(1, 601))
     assert frames[599].value == {
         "id": 1,
         "messages": [{"role": "tool", "content": '{"ok": true}'}],

@@ -178,7 +178,7 @@ def test_what_stands_before_the_turns_is_kept() -> None:
 def test_several_conversations_of_a_text() -> None:
     """Lines of dashes divide conversations only if each part begins with a turn; each has its own bytes."""
     first, second = frames_of("User: a\nAgent: b\n\n---\n\nUser: c\nAgent: d\n")
-    assert (first.line, first.raw) == (1, b"User: a\nAgent: b\n\n")
+    assert (first.number, first.raw) == (1, b"User: a\nAgent: b\n\n")
     assert [message["content"] for message in second.value["messages"]] == ["c", "d"]
     assert turns_of("User: a\nAgent: b\n\n---\n\nand more\nUser: c") == [
         ("User", "a"), ("Agent", "b\n\n---\n\nand more"), ("User", "c"),
