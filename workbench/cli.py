@@ -156,6 +156,7 @@ COMMANDS = (
     Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
     Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("repair", "save what can be read of a damaged project file", "repairing:repair_project"),
+    Command("merge", "join project files that shared one job on several machines", "merging:merge_projects"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
     Command("second-goals", "confirm or remove second goals of a conversation", "second_goals:second_goals"),

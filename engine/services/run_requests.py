@@ -48,6 +48,8 @@ class ScoringRequest:
         filter: Which conversations.
         held_out_by: Of them only those that this training run was not trained on.
         limit: The first so many of them.
+        part: See `engine.stages.selection.Selection`. Nothing is fitted and no remaining tasks are written then: that
+            is for the project that the parts are merged into.
         tune: Tune the model first if it never was on this machine.
         remaining: Write the remaining tasks of the conversations below the threshold.
         seconds: In mode `probe`, read a random part of the logs for about so long, for provisional scores; None reads
@@ -65,6 +67,7 @@ class ScoringRequest:
     filter: Filter = field(default_factory=Filter)
     held_out_by: str | None = None
     limit: int | None = None
+    part: tuple[int, int] | None = None
     tune: bool = True
     remaining: bool = True
     seconds: float | None = None

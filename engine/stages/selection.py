@@ -6,8 +6,10 @@ import sqlite3
 from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from engine.filters import Filter, ListQuery
+from engine.stages.blocks import blocks
 from engine.store import conversations
 
 
@@ -19,18 +21,26 @@ class Selection:
         filter: The conversations have to match it.
         names: Ids in their source, of which the conversations have to have one; None for any.
         limit: The most conversations, the first ones in id order; None for all.
+        part: (n, of): of the blocks that these are decoded in every `of`-th, from the n-th on; None for all. So several
+            machines share one job, and together read the same blocks as one machine would.
     """
 
     filter: Filter = field(default_factory=Filter)
     names: Collection[str] | None = None
     limit: int | None = None
+    part: tuple[int, int] | None = None
 
     def ids(self, conn: sqlite3.Connection) -> array[int]:
         """Ids of the conversations, in id order."""
         found = conversations.ids(conn, ListQuery(self.filter))
         if self.names is not None:
             found = conversations.with_external_ids(conn, found, self.names)
-        return found[: self.limit]
+        found = found[: self.limit]
+        if self.part is None:
+            return found
+        number, of = self.part
+        chars = [row.chars for row in conversations.rows(conn, found)]
+        return array("q", chain.from_iterable(islice(blocks(found, chars), number - 1, None, of)))
 
 
 ALL = Selection()

@@ -94,3 +94,11 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Reads N/OF, such as 2/4: the second of four parts."""
+    number, slash, of = text.partition("/")
+    if not slash or not 1 <= int(number) <= int(of):
+        raise argparse.ArgumentTypeError("must be like 2/4, the second of four parts")
+    return int(number), int(of)

@@ -16,7 +16,7 @@ from engine.services.scoring.sets import in_force
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
-from workbench.commands.options import add_filter, add_model, positive, read_filter
+from workbench.commands.options import add_filter, add_model, part_of, positive, read_filter
 from workbench.commands.scores import set_lines, set_text, sets_json
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
@@ -42,6 +42,7 @@ def request_from(arguments: argparse.Namespace) -> ScoringRequest:
         filter=read_filter(arguments.filter),
         held_out_by=arguments.held_out_by,
         limit=arguments.limit,
+        part=arguments.part,
         tune=not arguments.no_tune,
         paper=arguments.paper,
         remaining=not arguments.no_remaining,
@@ -69,6 +70,13 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
         "--limit",
         type=positive,
         help="score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
+    )
+    parser.add_argument(
+        "--part",
+        type=part_of,
+        metavar="N/OF",
+        help="read only the N-th of OF equal parts, for several machines that each have a copy of the project:"
+        " `workbench merge` joins the copies, and `run complete` on the merged one does the rest",
     )
     parser.add_argument(
         "--paper",
@@ -99,6 +107,9 @@ def run_complete(arguments: argparse.Namespace) -> int:
         if run.model.model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
+        if request.part is not None:
+            narrate("`workbench merge` joins the parts; then `run complete` fits and writes the rest.")
+            return DONE
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
         services = workspace.services()

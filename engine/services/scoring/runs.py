@@ -58,6 +58,9 @@ class ScoringRuns:
         question = question_for(mode, prompts, request.end_tag)
         setup.endpoints.check_curve(model.model, question)
         reading, scored = self._stages(request, mode, model, question)
+        if request.part is not None:
+            before = setup.tuning.before(model) if request.tune else []
+            return ScoringRun(model, question, reading, scored, [*before, reading])
         stages: list[ScoringPart] = [scored] if scored is reading else [reading, scored]
         writer = self._writer(request, mode, model)
         if request.remaining:
@@ -93,7 +96,9 @@ class ScoringRuns:
     ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
         """The stage that reads the logs, and the one that stores the scores, which may be the same."""
         setup = self._setup
-        selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
+        selection = Selection(
+            request.filter, self._held_out(request.held_out_by), request.limit, request.part
+        )
         measured = setup.catalog.record_speed
         if mode != "probe":
             scoring = ScoringStage(

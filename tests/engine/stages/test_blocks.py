@@ -34,3 +34,13 @@ def test_later_imports_only_add_blocks(chars: list[int], more: list[int]) -> Non
     settled = list(blocks(range(len(chars)), chars))[:-1]
     after = list(blocks(range(len(chars) + len(more)), chars + more))
     assert after[: len(settled)] == settled
+
+
+@given(lengths, st.integers(1, 5))
+def test_parts_hold_the_blocks_of_the_whole(chars: list[int], of: int) -> None:
+    """Parts for several machines are cut into just the blocks of the whole, each in one part."""
+    ids = list(range(len(chars)))
+    whole = list(blocks(ids, chars))
+    parts = [[item for block in whole[number::of] for item in block] for number in range(of)]
+    cut = [block for part in parts for block in blocks(part, [chars[item] for item in part])]
+    assert sorted(cut) == whole
