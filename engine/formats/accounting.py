@@ -234,6 +234,7 @@ class _Kept:
             self._put(text, "metadata")
         self._joined: dict[Place, str] | None = None
         self._pieces: list[str] = []
+        self._within: dict[str, int] = {}  # how often a text was found within another
 
     def _put(self, text: str | None, place: Place) -> None:
         if text is None:
@@ -263,7 +264,9 @@ class _Kept:
             else:
                 found = stripped in joined or escaped in joined
             if found:
-                yield place, len(text)
+                times = self._within[stripped] = self._within.get(stripped, 0) + 1
+                again = times > 1 and times > max(joined.count(stripped), joined.count(escaped))
+                yield "repeated" if again else place, len(text)
                 return
         rest = text
         for kept in self._pieces:

@@ -12,8 +12,10 @@ from engine.formats.json_values import kind_of
 from engine.formats.messages.normalise import looks_like_message
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.containers import Content
-from engine.formats.opening.framing import Frame, Framing, Slices, Values, lines
+from engine.formats.opening.framing import Frame, Framing, lines
+from engine.formats.opening.slices import Slices
 from engine.formats.opening.source import Source
+from engine.formats.opening.values import Values
 from engine.formats.paths import Condition, read_condition
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named, recognised

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.formats.json_values import json_text, storable
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.roles import role_named
+from engine.formats.messages.roles import CHAT_ROLES, role_named
 from engine.formats.paths import decoded
 
 ChatMessage = dict[str, Any]
@@ -22,19 +22,17 @@ ChatMessage = dict[str, Any]
 UNKNOWN_ROLE = "unknown_role"
 """Key of a message for a role of the log that is no known word; the account counts it."""
 
-_LANGCHAIN_ROLES = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "function": "tool",
+_LANGCHAIN_ROLES: dict[str, str] = {
+    **{
+        word: CHAT_ROLES[word]
+        for word in ("human", "ai", "system", "tool", "function", "developer")
+    },
     "chat": "assistant",
-    "developer": "developer",
 }
+"""Types of LangChain's messages; `chat` has a role of its own, of which nothing is known."""
 _SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I)
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
-_SPEAKERS = {"human": "user", "ai": "assistant", "function": "tool"}
 _MOST_WRAPPED = 3
 _ANSWERED = ("text", "call", "reasoning")
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
@@ -435,7 +433,7 @@ def _of_text(text: str) -> list[ChatMessage]:
     for start, end in zip(starts, ends, strict=True):
         word = start[1].lower()
         spoken = text[start.end() : end].removesuffix("\n")
-        found.append({"role": _SPEAKERS.get(word, word), "content": spoken})
+        found.append({"role": role_named(word), "content": spoken})
     return found
 
 

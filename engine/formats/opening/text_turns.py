@@ -23,6 +23,8 @@ _ANSWERS = "|".join(
 )
 _NAME_WORDS = 3
 """Words of a name; what is longer is the beginning of a sentence."""
+_TURNS_OF_A_SIDE = 2
+_WORDS_OF_A_PHRASE = 3
 _BESIDE = "system|developer|tool|function|observation"
 _TIME = (
     r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
@@ -194,7 +196,31 @@ def _record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
     known = next(filter(None, (one.turns(one.plain, text) for one in _FAMILIES)), [])
-    return _with_others(known, text) if known else []
+    return _with_others(known, text) if known else _turns_of_one_known_side(text)
+
+
+def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
+    """The turns of a text in which one side has a word in the lists and the other a name: `Customer:` and `Maria:`.
+
+    Settings look alike (`User: root`, `Host: here`). So every line, or every turn by its time, begins with a speaker,
+    both sides speak at least twice, and half of the turns or more are phrases. Else [].
+    """
+    found = list(_NAMED.finditer(text))
+    if not found:
+        return []
+    timed = [one for one in found if one["time"]]
+    found = timed or found
+    if not timed and sum(bool(line.strip()) for line in text.splitlines()) > len(found):
+        return []
+    asking = [one for one in found if re.fullmatch(_ASKS, one["speaker"], re.IGNORECASE)]
+    answering = [one for one in found if re.fullmatch(_ANSWERS, one["speaker"], re.IGNORECASE)]
+    known = len(asking) + len(answering)
+    if bool(asking) == bool(answering) or min(known, len(found) - known) < _TURNS_OF_A_SIDE:
+        return []
+    ends = [*(one.start() for one in found[1:]), len(text)]
+    said = [text[one.end() : end] for one, end in zip(found, ends, strict=True)]
+    phrases = sum(len(words.split()) >= _WORDS_OF_A_PHRASE for words in said)
+    return found if 2 * phrases >= len(found) else []
 
 
 def _with_others(known: list[re.Match[str]], text: str) -> list[re.Match[str]]:

@@ -188,6 +188,15 @@ def test_repeated_text_is_not_claimed_as_kept() -> None:
     assert "repeated" not in account_of({"id": "c", "messages": twice}).chars
 
 
+def test_repeated_text_within_another_is_not_claimed_as_kept() -> None:
+    """A line of a message counts as kept once for each time that the message has it."""
+    said = {"role": "user", "content": "so\nangry\nam I"}
+    choice = {"message": {"role": "assistant", "content": "angry"}}
+    found = account_of({"id": "c", "messages": [said], "choices": [choice] * 3})
+    assert found.chars["messages"] == len(said["content"] + "angry")
+    assert found.chars["repeated"] == 2 * len("angry")
+
+
 def test_short_text_within_another_is_not_kept() -> None:
     """A word is not counted as read because a sentence happens to have it; a line or a value of its own is."""
     sentence = "I am angry about this, and John too"

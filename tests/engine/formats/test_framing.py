@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.formats.inputs import open_inputs
-from engine.formats.opening import framing
+from engine.formats.opening import framing, values
 from engine.records.imports import Parsed, Rejected
 from tests.engine.formats.reading import opened, parsed, read
 
@@ -162,8 +162,9 @@ def test_gzip_of_several_members_and_padding() -> None:
 
 def test_oversized_record_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record over the limit is rejected with its beginning, in lines and in lists, and the rest is read."""
-    monkeypatch.setattr(framing, "MAX_RECORD", 1 << 20)
-    monkeypatch.setattr(framing, "KEPT_OF_OVERSIZED", 1 << 10)
+    for module in (framing, values):
+        monkeypatch.setattr(module, "MAX_RECORD", 1 << 20)
+        monkeypatch.setattr(module, "KEPT_OF_OVERSIZED", 1 << 10)
     rows = [line("a"), line("b", "x" * (3 << 20)), line("c"), line("d")]
     for data in (b"\n".join(rows), b"[" + b",".join(rows) + b"]"):
         records = read(data)

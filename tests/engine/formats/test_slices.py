@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import FormatError
-from engine.formats.opening import framing
-from engine.formats.opening.framing import Frame, Slices
+from engine.formats.opening import framing, slices, values
+from engine.formats.opening.framing import Frame
+from engine.formats.opening.slices import Slices
 from engine.formats.opening.source import Source
 from engine.records.imports import Account, Parsed, Rejected
 from tests.engine.formats.reading import opened, read
@@ -26,9 +27,9 @@ SAMPLES = [
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything over a megabyte is large, and slices have ten kilobytes."""
-    monkeypatch.setattr(framing, "LARGE", 1 << 20)
-    monkeypatch.setattr(framing, "SLICE", 10 << 10)
-    monkeypatch.setattr(framing, "_LARGEST_FIELD", 100 << 10)
+    monkeypatch.setattr(slices, "LARGE", 1 << 20)
+    monkeypatch.setattr(slices, "SLICE", 10 << 10)
+    monkeypatch.setattr(slices, "_LARGEST_FIELD", 100 << 10)
 
 
 def slices_of(data: bytes) -> list[Frame]:
@@ -63,7 +64,7 @@ def test_records_in_a_list_of_a_large_object() -> None:
     data = json.dumps(LONG, ensure_ascii=False).encode()
     sliced = read(data)
     assert len(slices_of(data)) > 50
-    framing.LARGE = 1 << 30
+    slices.LARGE = 1 << 30
     whole = read(data)
     assert contents_of(sliced) == contents_of(whole)
     assert [(r.line, r.raw) for r in sliced] == [(r.line, r.raw) for r in whole]
@@ -75,19 +76,17 @@ def test_records_in_a_list_of_a_large_object() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_one_large_conversation_is_not_cut() -> None:
+def test_one_large_conversation_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """An object whose long list are the messages of one conversation is read in one piece, or refused."""
     message = {"role": "user", "content": "word " * 2000}
     data = json.dumps({"messages": [message] * 200}).encode()
     (record,) = read(data)
     assert isinstance(record, Parsed)
     assert len(record.conversation.messages) == 200
-    framing.MAX_RECORD = 1 << 20
-    try:
-        with pytest.raises(FormatError, match="larger than 1 MiB"):
-            opened(data)
-    finally:
-        framing.MAX_RECORD = 64 << 20
+    for module in (framing, values, slices):
+        monkeypatch.setattr(module, "MAX_RECORD", 1 << 20)
+    with pytest.raises(FormatError, match="larger than 1 MiB"):
+        opened(data)
 
 
 @pytest.mark.usefixtures("small")
@@ -106,7 +105,7 @@ def test_large_object_that_ends_early() -> None:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
-values = st.recursive(
+json_values = st.recursive(
     st.none() | st.integers() | texts,
     lambda value: st.lists(value, max_size=3) | st.dictionaries(texts, value, max_size=3),
 )
@@ -114,9 +113,9 @@ values = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.dictionaries(texts, values, max_size=3),
-    st.lists(values, min_size=1, max_size=30),
-    st.dictionaries(texts, values, max_size=3),
+    st.dictionaries(texts, json_values, max_size=3),
+    st.lists(json_values, min_size=1, max_size=30),
+    st.dictionaries(texts, json_values, max_size=3),
     st.booleans(),
 )
 def test_slices_have_all_of_an_object(
@@ -124,28 +123,28 @@ def test_slices_have_all_of_an_object(
 ) -> None:
     """All fields and all elements of a list are in the slices, in order, whatever they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(framing, "SLICE", 40)
-        patch.setattr(framing, "_LARGEST_FIELD", 400)
+        patch.setattr(slices, "SLICE", 40)
+        patch.setattr(slices, "_LARGEST_FIELD", 400)
         long = [*elements, *["x" * 50] * 20, *elements]
         whole = {**before, "the list": long}
         whole |= {key: value for key, value in after.items() if key not in whole}
-        slices = slices_of(json.dumps(whole, indent=2 if spread else None).encode())
-    assert [frame.reason for frame in slices] == [None] * len(slices)
-    found = [element for frame in slices for element in frame.value.get("the list", [])]
+        found_slices = slices_of(json.dumps(whole, indent=2 if spread else None).encode())
+    assert [frame.reason for frame in found_slices] == [None] * len(found_slices)
+    found = [element for frame in found_slices for element in frame.value.get("the list", [])]
     assert found == long
-    assert {**slices[0].value, **slices[-1].value} == {
+    assert {**found_slices[0].value, **found_slices[-1].value} == {
         **whole,
-        "the list": slices[-1].value["the list"],
+        "the list": found_slices[-1].value["the list"],
     }
-    counts = [len(frame.value["the list"]) for frame in slices]
-    assert [frame.before for frame in slices] == [sum(counts[:n]) for n in range(len(counts))]
+    counts = [len(frame.value["the list"]) for frame in found_slices]
+    assert [frame.before for frame in found_slices] == [sum(counts[:n]) for n in range(len(counts))]
 
 
 @pytest.mark.usefixtures("small")
 def test_entries_of_a_large_object_of_objects() -> None:
     """An object with an object for each conversation is read some entries at a time."""
     entries = {f"SNG{n}": {**SAMPLES[n % 400], "id": f"a{n}"} for n in range(16_000)}
-    slices = slices_of(json.dumps(entries).encode())
-    assert len(slices) > 20
-    assert {key: value for frame in slices for key, value in frame.value.items()} == entries
+    found_slices = slices_of(json.dumps(entries).encode())
+    assert len(found_slices) > 20
+    assert {key: value for frame in found_slices for key, value in frame.value.items()} == entries
     assert len(read(json.dumps(entries).encode())) == 16_000

@@ -150,6 +150,8 @@ def test_times_of_whatsapp(times: list[str], iso: list[str]) -> None:
         "2024-01-01 10:00:00 main: started\n2024-01-01 10:00:01 main: stopped\n",
         "# Usage\n\n## Model\n\nIt has one.\n\n## Support\n\nAsk us.\n",
         "user: me\nhost: here\n",
+        "User: me\nHost: here\nUser: you\nHost: there\n",
+        "Model: A long name\nColor: dark blue\nModel: Another long name\nColor: red\nIt is so.\n",
         "Dear Ann,\n\nNote: this is no chat.\n",
         "WEBVTT is a format.\n",
         "# aider chat started at 2024-06-01\n\n> Aider v0.40\n",
@@ -260,8 +262,24 @@ def test_text_is_read_as_a_conversation() -> None:
             [("user", None), ("assistant", None)] * 2,
             ["role Flour"],
         ),
+        (
+            "Customer: Hi, my parcel is lost.\nMaria: Hello, what is its number?\nCustomer: 12345.\nMaria: It comes now.\n",
+            [("user", None), ("assistant", "Maria")] * 2,
+            [],
+        ),
+        (
+            "[10:01] Ann: My parcel\nis lost.\n[10:02] Agent: Its number, please?\n[10:03] Ann: 12.\n[10:04] Agent: No.\n",
+            [("user", "Ann"), ("assistant", None)] * 2,
+            [],
+        ),
     ],
-    ids=["every line has a speaker", "turns have times", "a list within a turn"],
+    ids=[
+        "every line has a speaker",
+        "turns have times",
+        "a list within a turn",
+        "who answers has a name",
+        "who asks has a name",
+    ],
 )
 def test_speakers_in_no_list(
     text: str, turns: list[tuple[str, str | None]], doubts: list[str]
