@@ -68,6 +68,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
             "ctrl+o", "stay_offline", "Offline", show=False, tooltip="Stay offline, or no longer"
         ),
         Binding("V", "validation", "Validation", show=False, tooltip="Every metric against truth"),
+        Binding("L", "watch", "Watch", show=False, tooltip="Watch logs as they grow"),
         Binding(
             "at",
             "annotator",
@@ -245,6 +246,13 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         from screens.comparison.screen import ComparisonScreen
 
         self.push_screen(ComparisonScreen(self._services, self._feed, self.current_mode))
+
+    def action_watch(self) -> None:
+        """Shows what comes in, and starts to watch logs."""
+        from screens.watch.screen import WatchScreen
+
+        if not any(isinstance(screen, WatchScreen) for screen in self.screen_stack):
+            self.push_screen(WatchScreen(self._services, self._feed, self.current_mode))
 
     def action_jump(self) -> None:
         """Puts a letter on every pane; the letter goes there."""

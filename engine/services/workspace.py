@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from engine.services.triage.calibration import CalibrationService
     from engine.services.triage.example_probes import ExampleProbeService
     from engine.services.validation.service import ValidationService
+    from engine.services.watch.service import WatchService
     from engine.views.merge_queue_cache import MergeQueueCache
     from engine.worker.routing import RoutedProcess
 
@@ -411,3 +412,15 @@ class Services:
 
         workspace = self._workspace
         return SimulationService(workspace.project, workspace.simulations(), workspace.runner)
+
+    @made_once
+    def watches(self) -> WatchService:
+        from engine.services.watch.service import WatchService
+
+        workspace = self._workspace
+        return WatchService(
+            workspace.project,
+            workspace.runner,
+            lambda: workspace.scoring_runs,
+            workspace.goal_stages,
+        )

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.store.idset import read_ids
 from engine.store.sql import utc_now
+
+_FIRST = "(SELECT min(grew_at) FROM watched)"
+"""The moment of the first watch, at which all past conversations were stored; one that grew since has a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +67,31 @@ def end(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
 def running(conn: sqlite3.Connection) -> set[int]:
     """The conversations that have not ended."""
     return {row[0] for row in conn.execute("SELECT conversation_id FROM watched WHERE ended = 0")}
+
+
+def past(conn: sqlite3.Connection) -> array[int]:
+    """Ids of the conversations that were there before the first watch and did not grow since."""
+    return read_ids(conn, f"SELECT conversation_id FROM watched WHERE grew_at = {_FIRST}")
+
+
+def past_complete(conn: sqlite3.Connection, threshold: float) -> tuple[int, int]:
+    """Of those, how many have a probability of at least the threshold, and how many have one."""
+    complete, scored = conn.execute(
+        f"SELECT count(*) FILTER (WHERE p >= ?), count(p) FROM watched WHERE grew_at = {_FIRST}",
+        (threshold,),
+    ).fetchone()
+    return complete, scored
+
+
+def live(conn: sqlite3.Connection) -> array[int]:
+    """Ids of the conversations that came or grew since the first watch."""
+    return read_ids(conn, f"SELECT conversation_id FROM watched WHERE grew_at > {_FIRST}")
+
+
+def ended(conn: sqlite3.Connection) -> list[tuple[str, float]]:
+    """When each conversation that came or grew since and has ended grew last, and its last probability; in the order of
+    that time. Without those that have no probability."""
+    return conn.execute(
+        f"SELECT grew_at, p FROM watched WHERE ended = 1 AND grew_at > {_FIRST} AND p IS NOT NULL"
+        " ORDER BY grew_at, conversation_id"
+    ).fetchall()

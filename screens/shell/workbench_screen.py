@@ -382,6 +382,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             self._start(lambda: self.services.jobs.start_import(paths, form, *flags))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
+        elif run.stage == "watch":
+            self.call_later(self.app.run_action, "app.watch")
         elif run.stage in FORMS:
             self.open_form(*FORMS[run.stage])
         else:

@@ -19,6 +19,7 @@ _NAMES = {
     "trees": "response trees",
     "grow": "growing a tree",
     "simulate": "simulation",
+    "watch": "watching logs",
     "tune": "finding the model's fastest format",
 }
 

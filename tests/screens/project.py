@@ -24,6 +24,7 @@ from engine.services.models.endpoints import Endpoints
 from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
+from engine.services.scoring.runs import ScoringRuns
 from engine.services.scoring.sets import ScoreSets
 from engine.services.training.base import Machine
 from engine.services.training.run_files import runs_folder
@@ -31,6 +32,7 @@ from engine.services.training.service import TrainingService
 from engine.services.triage.calibration import CalibrationService
 from engine.services.triage.example_probes import ExampleProbeService
 from engine.services.validation.service import ValidationService
+from engine.services.watch.service import WatchService
 from engine.services.workspace import ProjectInfo, Services, Workspace
 from engine.store import scores
 from engine.store.conversations import ConversationStore
@@ -119,6 +121,12 @@ class ScreenProject:
         self.models: ModelService = self.model_service(ModelService)
         self.validation = ValidationService(self.file, self.catalog)
         self.simulations = ScriptedSimulations(self.file)
+        self.watches = WatchService(
+            self.file,
+            RecordedRunner(self.file, self.jobs),
+            lambda: cast(ScoringRuns, None),
+            lambda: stages_of(self.file),
+        )
         _OPEN.append(self)
 
     def goal_service(self, kind: type[GoalService]) -> GoalService:
@@ -176,6 +184,7 @@ class ScreenProject:
         made.models = self.models
         made.validation = self.validation
         made.simulations = self.simulations
+        made.watches = self.watches
         return made
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

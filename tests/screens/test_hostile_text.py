@@ -23,6 +23,7 @@ from screens.triage.screen import TriageScreen
 from tests.screens.driving import Size, opened, press, settle, text
 from tests.screens.project import ScreenProject, project_of
 from tests.screens.samples import SCORED, Sample, conversation
+from tests.screens.watch.test_watch import turn
 from tests.terminal.payloads import PAYLOADS
 
 CONTROL = re.compile(
@@ -135,6 +136,23 @@ class TestEveryScreenSurvives:
                 assert isinstance(pilot.app.screen, ErrorDialog)
                 check(pilot, f"error dialog {payload!r}")
                 await press(pilot, "escape")
+
+    async def test_watch(self, payloads: list[str], size: Size) -> None:
+        """In what a watch reports: names, goals, and a file that cannot be read."""
+        support = hostile(*payloads)
+        for number, payload in enumerate(payloads, 1):
+            name = without_surrogates(payload)
+            support.watches.live.add(
+                turn(number, 1, 0.2, conversation=name, source=name, goal=name)
+            )
+            support.watches.live.add(
+                {"event": None, "at": "2026-11-23T12:00:00Z", "error": name, "hint": name}
+            )
+        async with opened(support, size=size) as pilot:
+            await press(pilot, "L")
+            for _ in range(2 * len(payloads)):
+                check(pilot, "watch")
+                await press(pilot, "down")
 
 
 @pytest.mark.parametrize(

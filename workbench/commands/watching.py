@@ -6,16 +6,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from engine.errors import Cancelled, UsageError
 from engine.number_format import counted, percent_range
-from engine.services.run_requests import ScoringRequest
-from engine.services.watch.growing import Growing, GrowingFiles, GrowingLines
+from engine.services.watch.growing import Growing, GrowingLines
+from engine.services.watch.service import WatchRequest, growing_files
 from engine.services.watch.signals import PRECISION, Rules
-from engine.services.watch.watching import WatchStage
 from engine.services.workspace import Workspace
-from engine.stages.completeness.reading_states import ReadingStage
 from workbench.commands.narration import narrate, run_stages
 from workbench.commands.options import above_zero, share
 from workbench.exits import DONE
@@ -65,19 +63,15 @@ def watch(arguments: argparse.Namespace) -> int:
         UsageError: There is no such path, `-` stands beside other paths, or there are too few past conversations.
     """
     with Workspace(Path(arguments.project)) as workspace:
-        request = ScoringRequest(mode="probe", model=arguments.model, remaining=False, tune=False)
-        stage = WatchStage(
-            workspace.project,
-            _growing(arguments),
-            cast(ReadingStage, workspace.scoring_runs.run(request).reading),
-            lambda: workspace.goal_stages().assign(None),
-            _print,
-            on_rules=_narrate_rules,
+        request = WatchRequest(
+            model=arguments.model,
             every=arguments.every,
             idle=arguments.idle * 60,
             precision=arguments.precision,
             once=arguments.once,
         )
+        watches = workspace.services().watches
+        stage = watches.stage(request, _growing(arguments), _print, _narrate_rules)
         try:
             run_stages(workspace, [stage])
         except Cancelled:
@@ -93,12 +87,7 @@ def _growing(arguments: argparse.Namespace) -> Growing:
         if len(paths) > 1:
             raise UsageError("- is standard input and stands alone.", "Leave the other paths out.")
         return GrowingLines(sys.stdin.buffer, arguments.format)
-    missing = [path for path in paths if not Path(path).exists()]
-    if missing:
-        raise UsageError(
-            f"There is no file or folder {missing[0]}.", "Make it first; it may be empty."
-        )
-    return GrowingFiles(paths, arguments.format)
+    return growing_files(paths, arguments.format)
 
 
 def _print(event: dict[str, Any]) -> None:

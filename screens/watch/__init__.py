@@ -1,0 +1,1 @@
+"""The screen that watches logs as they grow."""

@@ -1,0 +1,186 @@
+"""Events, signals and control charts as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from engine.number_format import bar, counted, difference, percent_range, probability
+from engine.records.scores import State
+from engine.services.watch.chart import Chart, GoalShift
+from engine.services.watch.live_events import LiveEvent
+from engine.services.watch.service import RulesInForce
+from engine.text import one_line
+from screens.widgets.row_table import Column, Piece
+from screens.widgets.states import STATE_LOOKS
+
+
+def _time(row: LiveEvent) -> Sequence[Piece]:
+    return [(str(row.values["at"])[11:19], "tone--muted")]
+
+
+def _name(row: LiveEvent) -> Sequence[Piece]:
+    if row.conversation_id is None:
+        return [(one_line(str(row.values["error"])), "tone--incomplete")]
+    return [(one_line(str(row.values["conversation"])), "")]
+
+
+def _turn(row: LiveEvent) -> Sequence[Piece]:
+    if row.values.get("ended"):
+        return [("end", "tone--bright")]
+    turn = row.values.get("turn")
+    return [("" if turn is None else f"{turn}", "")]
+
+
+def _p(row: LiveEvent) -> Sequence[Piece]:
+    return [] if row.conversation_id is None else [(probability(row.values["p"]), "")]
+
+
+def _change(row: LiveEvent) -> Sequence[Piece]:
+    change = row.values.get("change")
+    if change is None:
+        return []
+    return [(difference(change), "tone--bright" if abs(change) >= 0.1 else "tone--muted")]
+
+
+def _state(row: LiveEvent) -> Sequence[Piece]:
+    if row.conversation_id is None:
+        return []
+    look = STATE_LOOKS[State(row.values["state"])]
+    return [(f"{look.glyph} {look.word}", look.tone_class)]
+
+
+def _goal(row: LiveEvent) -> Sequence[Piece]:
+    if row.values.get("novel"):
+        return [("novel", "tone--borderline")]
+    return [(one_line(str(row.values.get("goal") or "")), "")]
+
+
+def _signals(row: LiveEvent) -> Sequence[Piece]:
+    return [(signals_text(row), "tone--borderline")]
+
+
+def signals_text(row: LiveEvent) -> str:
+    """The signals of an event, each with its precision on past conversations where it has one: `stalled .86`."""
+    return ", ".join(
+        f"{one['name']} {probability(one['precision'])}" if "precision" in one else one["name"]
+        for one in row.values.get("signals", [])
+    )
+
+
+COLUMNS: list[Column[LiveEvent]] = [
+    Column("time", "UTC", 8, _time, keep=4),
+    Column("name", "conversation", 14, _name, flexible=True),
+    Column("turn", "turn", 4, _turn, right=True),
+    Column("p", "p", 4, _p, right=True),
+    Column("change", "change", 6, _change, right=True),
+    Column("state", "state", 12, _state),
+    Column("goal", "goal", 24, _goal, keep=2),
+    Column("signals", "signals", 22, _signals, keep=6),
+]
+
+
+def words_of(row: LiveEvent) -> str:
+    """The text in which a filter of the events looks for its words, in lower case."""
+    values = row.values
+    kind = "error" if row.conversation_id is None else "end" if values["ended"] else "turn"
+    novel = "novel" if values.get("novel") else ""
+    parts = (
+        kind, values.get("conversation"), values.get("source"), values.get("state"), values.get("goal"), novel,
+        signals_text(row), values.get("error"),
+    )  # fmt: skip
+    return " ".join(str(part) for part in parts if part).lower()
+
+
+def event_text(row: LiveEvent) -> Content:
+    """Everything about one event, on a few lines."""
+    values = row.values
+    if row.conversation_id is None:
+        return Content(f"{one_line(str(values['error']))}\n{one_line(str(values.get('hint', '')))}")
+    goal = "like no goal" if values.get("novel") else one_line(str(values.get("goal") or ""), 80)
+    lines = [
+        f"{bar(values['p'])} {probability(values['p'])}  {one_line(str(values['source']), 80)}  {goal}"
+    ]
+    lines += [
+        f"{one['name']}: {one['meaning']}; {one['precision']:.0%} of the past conversations with it ended"
+        f" incomplete ({percent_range(one['low'], one['high'])})"
+        for one in values["signals"]
+        if "precision" in one
+    ]
+    if values.get("reason"):
+        lines.append(one_line(str(values["reason"])))
+    return Content("\n".join(lines))
+
+
+def chart_title(chart: Chart) -> list[tuple[str, str]]:
+    """What the plot shows, in pieces of text and tone."""
+    outside = sum(point.outside for point in chart.points)
+    title = [
+        (" Complete, of conversations that ended", "tone--bright"),
+        (f" · past {chart.past.share:.0%} of {chart.past.of:,}", "tone--muted"),
+    ]
+    if chart.points:
+        first = chart.points[0]
+        title.append((f" · limits {first.low:.0%} to {first.high:.0%}", "tone--muted"))
+    if outside:
+        title.append((f" · {counted(outside, 'point')} outside", "tone--incomplete"))
+    return title
+
+
+def chart_empty(chart: Chart | None) -> str:
+    """What the plot says before its first point."""
+    if chart is None:
+        return "The plot comes with conversations that end."
+    return f"{chart.waiting} of {chart.size} conversations ended for a first point"
+
+
+def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
+    """The goals whose share changed most, with the control limits of the share now."""
+    if not goals:
+        return Content.styled(
+            "Goals: nothing was clustered, or nothing came since.\n`5` and `r` cluster.",
+            "$tone-muted",
+        )
+    head = f"{'share of goals':<{max(14, width - 27)}} past   now   limits"
+    shown = [Content.styled(head[:width], "$tone-muted")]
+    for one in goals[: max(0, lines - 1)]:
+        room = max(8, width - 27)
+        label = one_line(one.label, room)
+        label += " " * (room - cell_len(label))
+        text = (
+            f" {one.past.share:>4.0%}  {one.now.share:>4.0%}   {one.low:>3.0%} to {one.high:>3.0%}"
+        )
+        shown.append(
+            Content.styled(f"{label}{text}", "bold $tone-borderline" if one.outside else "")
+        )
+    return Content("\n").join(shown)
+
+
+def rules_lines(found: RulesInForce) -> list[str]:
+    """The signals in force with how often they were right, and why the others are not raised."""
+    lines = [
+        f"Chosen on one half of {counted(found.past, 'past conversation')} and tested on the other. A past"
+        " conversation ended incomplete by your verdict, or else by its score.",
+        "",
+    ]
+    for rule in found.rules.in_force:
+        right = percent_range(rule.precision.low, rule.precision.high)
+        lines.append(
+            f"{rule.name}: {rule.meaning}. {rule.precision.part} of {rule.precision.of} ended incomplete"
+            f" ({right}); of all {rule.base:.0%}. It finds {rule.recall:.0%} of those."
+        )
+    lines += [f"{name}: not raised; {why}." for name, why in found.rules.left_out]
+    return lines
+
+
+def rules_summary(found: RulesInForce | None) -> str:
+    """The signals in force, in a few words."""
+    if found is None:
+        return "signals: not chosen yet"
+    names = [
+        f"{one.name} {probability(one.precision.part / one.precision.of)}"
+        for one in found.rules.in_force
+    ]
+    return "signals: " + (", ".join(names) or "none was right often enough (r says why)")

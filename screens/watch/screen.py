@@ -1,0 +1,266 @@
+"""Watches logs as they grow: events as they come, completion over time with control limits, and drift of goals."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.number_format import counted
+from engine.services.watch.chart import Chart
+from engine.services.watch.live_events import MOST_EVENTS, LiveEvent
+from engine.services.watch.service import WatchRequest
+from engine.services.workspace import Services
+from engine.text import one_line
+from screens.shell.dialogs.basic import TextDialog
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.watch import formatting
+from screens.watch.dialogs import RulesDialog, WatchDialog
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.line_plot import Line, LinePlot, Scale
+from screens.widgets.row_table import RowTable
+
+LISTEN_SECONDS = 0.5
+"""Seconds between two looks at the events."""
+
+WAITING = "No event yet.\n\nThe past conversations are read first; then what is new is listed here."
+NOTHING = (
+    "Nothing came yet.\n\nw watches a file or a folder: what is new there is imported, scored and listed here.\n"
+    "The project needs 20 past conversations. The same without a screen: workbench watch PROJECT PATH"
+)
+
+
+class WatchScreen(WorkbenchScreen[None]):
+    """Lists the events of a watch, the newest first; enter opens the conversation."""
+
+    PLACE = "watch"
+    CSS_PATH = "watch.tcss"
+    AUTO_FOCUS = "#events"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "watch", "Watch", tooltip="Watch a file or a folder"),
+        Binding("space", "pause", "Pause", tooltip="Hold the list as it is, or let it go on"),
+        Binding("f", "filter", "Filter", tooltip="List only events with these words"),
+        Binding(
+            "r", "rules", "Signals", tooltip="How often each signal was right on past conversations"
+        ),
+        Binding("v", "view", "Goals", tooltip="Completion or goals, on a narrow terminal"),
+        Binding("escape,q", "close", "Back", key_display="esc"),
+    ]
+
+    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._kept: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
+        self._shown: dict[int, LiveEvent] = {}
+        self._read = 0
+        self._paused = False
+        self._filter = ""
+        self._path = ""
+        self._chart: Chart | None = None
+        self.table = RowTable[LiveEvent](
+            formatting.COLUMNS,
+            lambda ids: [self._shown[number] for number in ids if number in self._shown],
+            lambda row: row.number,
+            id="events",
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """What is watched, the events, the one under the cursor, completion and goals."""
+        yield Static(id="summary")
+        yield self.table
+        yield Static(NOTHING, classes="empty", id="empty")
+        yield Static(id="event")
+        with Container(id="figures"):
+            yield LinePlot(id="completion")
+            yield Static(id="goals")
+
+    def on_mount(self) -> None:
+        """Looks at the events every `LISTEN_SECONDS`."""
+        super().on_mount()
+        self.set_interval(LISTEN_SECONDS, self.listen)
+        self.listen()
+        self._show_events()
+
+    def refresh_data(self) -> None:
+        """Reads completion and goals again."""
+        self.in_background(self.services.watches.chart, self._show_chart, group="chart")
+
+    # Events
+
+    def listen(self) -> None:
+        """Takes over the events that came; while paused only their number is shown."""
+        if not self.is_active:
+            return
+        came = self.services.watches.live.after(self._read)
+        if came and not self._paused:
+            self._read = came[-1].number
+            self._kept.extend(came)
+            self._show_events()
+        self._show_summary()
+
+    def _show_events(self) -> None:
+        words = self._filter.lower().split()
+        found = [
+            row
+            for row in reversed(self._kept)
+            if all(word in formatting.words_of(row) for word in words)
+        ]
+        at_top = self.table.cursor_index == 0
+        self._shown = {row.number: row for row in found}
+        self.set_class(not found, "-empty")
+        self.query_one("#empty", Static).update(
+            f"No event of {len(self._kept):,} has these words."
+            if self._kept
+            else WAITING
+            if self._watching()
+            else NOTHING
+        )
+        self.table.show(array("q", self._shown))
+        if at_top and found:
+            self.table.move_to_id(found[0].number)
+        self._show_event()
+
+    def on_row_table_highlighted(self) -> None:
+        """Shows the event under the cursor."""
+        self._show_event()
+
+    def _show_event(self) -> None:
+        row = self._shown.get(self.table.cursor_id or 0)
+        self.query_one("#event", Static).update(
+            Content("") if row is None else formatting.event_text(row)
+        )
+
+    def _show_summary(self) -> None:
+        held = len(self.services.watches.live.after(self._read)) if self._paused else 0
+        watching = self._watching()
+        parts = [
+            f"watching {one_line(self._path, 40)}".strip() if watching else "not watching",
+            counted(self._kept[-1].number if self._kept else 0, "event"),
+        ]
+        if self._filter:
+            parts.append(f"“{one_line(self._filter, 30)}”: {len(self._shown):,}")
+        if self._chart is not None:
+            parts.append(f"{counted(self._chart.running, 'conversation')} running")
+        if watching or self.services.watches.rules() is not None:
+            parts.append(formatting.rules_summary(self.services.watches.rules()))
+        paused = Content.styled(f"paused, {held:,} new  ", "bold $tone-borderline")
+        text = Content(" · ".join(parts))
+        self.query_one("#summary", Static).update(paused + text if self._paused else text)
+
+    def _watching(self) -> bool:
+        return any(job.stage == "watch" for job in self.services.jobs.active())
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Opens the conversation of an event in the reader."""
+        key = self._shown[message.row_id].conversation_id
+        if key is None:
+            self.notify("This event is about a file that could not be read.", markup=False)
+        else:
+            self.open_reader(array("q", [key]), 0)
+
+    # Completion and goals
+
+    def _show_chart(self, chart: Chart | None) -> None:
+        self._chart = chart
+        self._show_summary()
+        lines: list[Line] = []
+        count = 0
+        if chart is not None and chart.points:
+            count = len(chart.points)
+            ends = (0.0, float(count))
+            levels = (
+                (chart.points[0].low, "tone--muted"),
+                (chart.past.share, "tone--unscored"),
+                (chart.points[0].high, "tone--muted"),
+            )
+            lines = [Line(tuple((x, level) for x in ends), tone) for level, tone in levels]
+            for outside, tone, sign in (
+                (False, "tone--accent", "●"),
+                (True, "tone--incomplete", "✗"),
+            ):
+                points = tuple(
+                    (at + 0.5, point.complete.share)
+                    for at, point in enumerate(chart.points)
+                    if point.outside == outside
+                )
+                lines.append(Line(points, tone, sign))
+        self.query_one(LinePlot).show(
+            formatting.chart_title(chart) if chart is not None else [],
+            lines,
+            Scale(0.0, 1.0),
+            count,
+            empty=formatting.chart_empty(chart),
+            across=f"{chart.size} conversations each, oldest first" if chart is not None else "",
+        )
+        goals = self.query_one("#goals", Static)
+        goals.update(
+            formatting.goals_text(
+                chart.goals if chart is not None else (),
+                goals.size.width or 76,
+                goals.size.height or 7,
+            )
+        )
+
+    def on_resize(self) -> None:
+        """Draws the goals for the new width."""
+        self.call_after_refresh(lambda: self._show_chart(self._chart))
+
+    # Keys
+
+    def action_watch(self) -> None:
+        """Asks what to watch, and starts."""
+        if not self.may_write():
+            return
+        if self._watching():
+            self.notify("A watch is running; x ends it.", markup=False)
+            return
+
+        def chosen(answer: tuple[str, WatchRequest] | None) -> None:
+            if answer is not None:
+                self._path, request = answer
+                path = self._path
+                self.in_background(
+                    lambda: self.services.watches.start(path, request),
+                    lambda _: self._show_events(),
+                    group="start",
+                )
+
+        self.app.push_screen(WatchDialog(self._path), chosen)
+
+    def action_pause(self) -> None:
+        """Holds the list, or lets it go on."""
+        self._paused = not self._paused
+        self.listen()
+
+    def action_filter(self) -> None:
+        """Asks for words; nothing lists all events."""
+
+        def chosen(text: str | None) -> None:
+            if text is not None:
+                self._filter = " ".join(text.split())
+                self._show_events()
+                self._show_summary()
+
+        title = "List events with these words, such as stalled, incomplete, novel, end"
+        self.app.push_screen(
+            TextDialog(title, value=self._filter, placeholder="all events"), chosen
+        )
+
+    def action_rules(self) -> None:
+        """Shows the signals in force."""
+        rules = self.services.watches.rules()
+        if rules is None:
+            self.notify("Signals are chosen when a watch starts.", markup=False)
+        else:
+            self.app.push_screen(RulesDialog(rules))
+
+    def action_view(self) -> None:
+        """On a narrow terminal, shows the goals in place of completion, or completion again."""
+        self.toggle_class("-goals")
+        self.call_after_refresh(lambda: self._show_chart(self._chart))
