@@ -11,7 +11,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
@@ -205,6 +205,7 @@ COMMANDS = (
     Command("models tune", "find the fastest faithful format on this machine", "models:tune"),
     Command("offline", "show or change whether a project stays offline", "offline:offline"),
     Command("formats", "list the formats of logs that an import knows", "formats:formats"),
+    Command("completion", "print a script with which a shell completes commands", "completion:completion"),
     Command("keys", "list the keys, and the file that changes them", "keys:keys"),
     Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
     Command("bench", "measure speed against named baselines", "bench:bench"),
@@ -243,6 +244,15 @@ class Parser(argparse.ArgumentParser):
         if options is not None:
             options(self)
 
+    def with_commands(self) -> Iterator[Parser]:
+        """Yields this parser and those of all commands that follow it, with their options declared."""
+        self.declare()
+        yield self
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    yield from parser.with_commands()
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Declares the options, then parses as `argparse` does."""
         self.declare()
@@ -268,7 +278,9 @@ def build_parser() -> Parser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument(
+        "--version", action="store_true", help="print the version and what it runs on, and exit"
+    )
     parser.add_argument(network_guard.FLAG, action="store_true", help=_OFFLINE)
     top = parser.add_subparsers(dest="command", metavar="COMMAND")
     groups: dict[str, argparse._SubParsersAction[Parser]] = {}
@@ -367,9 +379,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SystemExit as stop:  # after --help
             return int(stop.code or 0)
         if arguments.version:
-            from engine.folders import version
+            from workbench.build import build
 
-            print(version())
+            print(build())
             return DONE
         if arguments.command is None:
             print(MAIN_PATH)

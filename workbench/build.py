@@ -1,0 +1,15 @@
+"""What `workbench --version` prints."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+from engine.folders import version
+
+
+def build() -> str:
+    """The version, and what it runs on: the questions of every report of a fault."""
+    llama = metadata.version("llama-cpp-python")
+    python = f"Python {platform.python_version()}"
+    return f"{version()} ({python}, llama-cpp-python {llama}, {platform.system()} {platform.machine()})"
