@@ -270,7 +270,7 @@ class _Kept:
                 return
         rest = text
         for kept in self._pieces:
-            if kept in rest and not (_is_short(kept) and not _whole_word(kept, rest)):
+            if kept in rest and not (_is_short(kept) and not _whole(kept, rest)):
                 before = len(rest)
                 rest = rest.replace(kept, "")
                 yield self.exact[kept], before - len(rest)
@@ -286,10 +286,6 @@ def _whole(words: str, text: str) -> bool:
     """Whether words are a line of a text, or a value of JSON in it."""
     edges = r'(?:^|"|\\n)[ \t]*', r'[ \t]*(?:$|\\?"|\\n)'
     return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
-
-
-def _whole_word(words: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def _is_unknown(part: Any) -> bool:

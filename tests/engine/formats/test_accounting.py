@@ -83,6 +83,19 @@ def test_text_that_is_cut_into_messages_is_not_lost() -> None:
     assert account_of(record).lost == {}
 
 
+def test_words_of_a_lost_sentence_are_lost() -> None:
+    """A sentence that went nowhere does not count as read in part because its words are values elsewhere."""
+    lost = "Anna closed the ticket, for a reason that nobody reads."
+    record = {
+        "id": "c",
+        "status": "closed",
+        "agent": "Anna",
+        "messages": [{"role": "user", "content": "Hello there"}],
+        "choices": [{"message": {"role": "assistant", "content": text}} for text in ("Hi!", lost)],
+    }
+    assert account_of(record).lost["choices[].message.content"].chars == len(lost)
+
+
 def test_calls_written_as_json_text_are_calls() -> None:
     """The texts of a call that a log has as JSON text count as a call, though its arguments are written anew."""
     call = '{"name":"book","arguments":{"to":"ZRH"}}'

@@ -263,12 +263,12 @@ def test_text_is_read_as_a_conversation() -> None:
             ["role Flour"],
         ),
         (
-            "Customer: Hi, my parcel is lost.\nMaria: Hello, what is its number?\nCustomer: 12345.\nMaria: It comes now.\n",
+            "Customer: Hi, my parcel is lost.\nMaria: Hello, its number?\nCustomer: 12345.\nMaria: It comes now.\n",
             [("user", None), ("assistant", "Maria")] * 2,
             [],
         ),
         (
-            "[10:01] Ann: My parcel\nis lost.\n[10:02] Agent: Its number, please?\n[10:03] Ann: 12.\n[10:04] Agent: No.\n",
+            "[10:01] Ann: My box\nis lost.\n[10:02] Agent: Its number?\n[10:03] Ann: 12.\n[10:04] Agent: It comes on.\n",
             [("user", "Ann"), ("assistant", None)] * 2,
             [],
         ),
