@@ -84,8 +84,8 @@ class WatchScreen(WorkbenchScreen[None]):
         """Looks at the events every `LISTEN_SECONDS`."""
         super().on_mount()
         self.set_interval(LISTEN_SECONDS, self.listen)
-        self.listen()
         self._show_events()
+        self.listen()
 
     def refresh_data(self) -> None:
         """Reads completion and goals again."""
@@ -102,7 +102,8 @@ class WatchScreen(WorkbenchScreen[None]):
             self._read = came[-1].number
             self._kept.extend(came)
             self._show_events()
-        self._show_summary()
+        else:
+            self._show_summary()
 
     def _show_events(self) -> None:
         words = self._filter.lower().split()
@@ -114,17 +115,11 @@ class WatchScreen(WorkbenchScreen[None]):
         at_top = self.table.cursor_index == 0
         self._shown = {row.number: row for row in found}
         self.set_class(not found, "-empty")
-        self.query_one("#empty", Static).update(
-            f"No event of {len(self._kept):,} has these words."
-            if self._kept
-            else WAITING
-            if self._watching()
-            else NOTHING
-        )
         self.table.show(array("q", self._shown))
         if at_top and found:
             self.table.move_to_id(found[0].number)
         self._show_event()
+        self._show_summary()
 
     def on_row_table_highlighted(self) -> None:
         """Shows the event under the cursor."""
@@ -139,6 +134,12 @@ class WatchScreen(WorkbenchScreen[None]):
     def _show_summary(self) -> None:
         held = len(self.services.watches.live.after(self._read)) if self._paused else 0
         watching = self._watching()
+        empty = NOTHING
+        if self._kept:
+            empty = f"No event of {len(self._kept):,} has these words."
+        elif watching:
+            empty = WAITING
+        self.query_one("#empty", Static).update(empty)
         parts = [
             f"watching {one_line(self._path, 40)}".strip() if watching else "not watching",
             counted(self._kept[-1].number if self._kept else 0, "event"),
@@ -146,7 +147,7 @@ class WatchScreen(WorkbenchScreen[None]):
         if self._filter:
             parts.append(f"“{one_line(self._filter, 30)}”: {len(self._shown):,}")
         if self._chart is not None:
-            parts.append(f"{counted(self._chart.running, 'conversation')} running")
+            parts.append(f"{self._chart.running:,} running")
         if watching or self.services.watches.rules() is not None:
             parts.append(formatting.rules_summary(self.services.watches.rules()))
         paused = Content.styled(f"paused, {held:,} new  ", "bold $tone-borderline")
@@ -227,7 +228,7 @@ class WatchScreen(WorkbenchScreen[None]):
                 path = self._path
                 self.in_background(
                     lambda: self.services.watches.start(path, request),
-                    lambda _: self._show_events(),
+                    lambda _: self._show_summary(),
                     group="start",
                 )
 
@@ -245,7 +246,6 @@ class WatchScreen(WorkbenchScreen[None]):
             if text is not None:
                 self._filter = " ".join(text.split())
                 self._show_events()
-                self._show_summary()
 
         title = "List events with these words, such as stalled, incomplete, novel, end"
         self.app.push_screen(

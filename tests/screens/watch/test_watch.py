@@ -115,7 +115,7 @@ async def test_completion_with_control_limits() -> None:
         assert "past 50% of 20" in seen
         assert "limits 3% to 97%" in seen  # twenty against twenty
         assert "20 conversations each" in seen
-        assert "1 conversation running" in seen
+        assert "1 running" in seen
 
 
 async def test_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
