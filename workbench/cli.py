@@ -243,6 +243,9 @@ class Parser(argparse.ArgumentParser):
         options: Callable[[Parser], None] | None = getattr(module, f"{function}_options", None)
         if options is not None:
             options(self)
+        for action in self._actions:
+            if action.dest == "project" and not action.help:
+                action.help = "the project file"
 
     def with_commands(self) -> Iterator[Parser]:
         """Yields this parser and those of all commands that follow it, with their options declared."""

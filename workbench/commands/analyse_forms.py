@@ -19,7 +19,7 @@ from workbench.exits import DONE
 
 def forms_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `analyse forms`."""
-    parser.add_argument("projects", nargs="+", metavar="project")
+    parser.add_argument("projects", nargs="+", metavar="project", help="project files")
 
 
 def forms(arguments: argparse.Namespace) -> int:

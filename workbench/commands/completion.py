@@ -14,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 def completion_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `completion`."""
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
 
 
 def completion(arguments: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ FORMATS = ("jsonl", "csv", "parquet")
 def export_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `export`."""
     parser.add_argument("project")
-    parser.add_argument("what", choices=get_args(ExportKind))
+    parser.add_argument("what", choices=get_args(ExportKind), help="what is written")
     parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     parser.add_argument(
         "--format",

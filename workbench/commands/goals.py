@@ -49,7 +49,7 @@ def list_groups(arguments: argparse.Namespace) -> int:
 def rename_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rename`."""
     _declare(parser, "group")
-    parser.add_argument("label")
+    parser.add_argument("label", help="the new label")
 
 
 def rename(arguments: argparse.Namespace) -> int:

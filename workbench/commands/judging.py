@@ -23,7 +23,9 @@ def give_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     parser.add_argument("conversations", nargs="*", metavar="ID", help="ids of conversations")
     add_filter(parser)
-    parser.add_argument("--verdict", choices=[str(one) for one in Verdict])
+    parser.add_argument(
+        "--verdict", choices=[str(one) for one in Verdict], help="the verdict of each"
+    )
     parser.add_argument("--note", help="a note; an empty one takes the note away")
     parser.add_argument(
         "--tag", action="append", default=[], metavar="NAME", help="may be repeated"

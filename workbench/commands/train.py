@@ -142,7 +142,7 @@ def status(arguments: argparse.Namespace) -> int:
 def stop_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `stop`."""
     parser.add_argument("project")
-    parser.add_argument("run_name", metavar="RUN")
+    parser.add_argument("run_name", metavar="RUN", help="its name, as `train status` lists it")
 
 
 def stop(arguments: argparse.Namespace) -> int:

@@ -69,10 +69,22 @@ def growth_options(parser: argparse.ArgumentParser) -> None:
     )
     sampler = tree.transform
     group = parser.add_argument_group("the sampler whose answers are explored (default: none)")
-    group.add_argument("--temperature", type=above_zero, default=sampler.temperature, metavar="T")
-    group.add_argument("--top-k", type=positive, default=sampler.top_k, metavar="K")
-    group.add_argument("--top-p", type=share, default=sampler.top_p, metavar="P")
-    group.add_argument("--min-p", type=share, default=sampler.min_p, metavar="P")
+    group.add_argument(
+        "--temperature", type=above_zero, default=sampler.temperature, metavar="T",
+        help="divide the logits by this",
+    )  # fmt: skip
+    group.add_argument(
+        "--top-k", type=positive, default=sampler.top_k, metavar="K",
+        help="only the K most probable tokens",
+    )  # fmt: skip
+    group.add_argument(
+        "--top-p", type=share, default=sampler.top_p, metavar="P",
+        help="only the most probable tokens that reach this share together",
+    )  # fmt: skip
+    group.add_argument(
+        "--min-p", type=share, default=sampler.min_p, metavar="P",
+        help="only tokens with at least this share of the probability of the best",
+    )  # fmt: skip
 
 
 def request_from(arguments: argparse.Namespace) -> TreeRequest:

@@ -51,7 +51,11 @@ OF_COMPLETENESS = (
 def validate_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `validate`."""
     parser.add_argument("project")
-    parser.add_argument("metric", choices=["goals", "completeness", "trees", "verdicts", "all"])
+    parser.add_argument(
+        "metric",
+        choices=["goals", "completeness", "trees", "verdicts", "all"],
+        help="what is compared; `all`: every one for which there is truth",
+    )
     add_filter(parser)
     of_trees = parser.add_argument_group("trees")
     of_trees.add_argument(
