@@ -148,9 +148,11 @@ class Records:
             raise FormatError(f"{self._content.label} holds no conversations: {what}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
+            if what := _no_log(sample, head):
+                raise FormatError(f"{self._content.label} holds no conversations: {what}.")
             raise UnknownFormat(
                 f"{self._content.label} holds no conversations in a known format:"
-                f" {_seen(values, sample, head)}.",
+                f" {_seen(values, sample)}.",
                 self._content.label,
             )
         reader, why = chosen
@@ -337,12 +339,16 @@ def _what_else(record: Any) -> str | None:
     return None
 
 
-def _seen(values: list[Any], sample: list[Frame], head: bytes) -> str:
+def _no_log(sample: list[Frame], head: bytes) -> str | None:
+    """What a file is that has no fields which could be mapped."""
     if not head.strip() and not sample:
         return "it is empty"
-    for magic, kind in _OTHER_KINDS.items():
-        if head.startswith(magic):
-            return f"it is {kind}"
+    return next(
+        (f"it is {kind}" for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None
+    )
+
+
+def _seen(values: list[Any], sample: list[Frame]) -> str:
     if not values:
         return sample[0].reason or "nothing in it is JSON" if sample else "nothing in it is JSON"
     first = values[0]

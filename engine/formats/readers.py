@@ -169,17 +169,14 @@ def built_in() -> tuple[Reader, ...]:
 def all_readers() -> tuple[Reader, ...]:
     """The readers in the order of preference: the person's own, those of packages, those of the program.
 
-    A mapping file of the person that cannot be used is passed over; `unusable` names it.
-
-    Raises:
-        FormatError: An entry point cannot be used.
+    A mapping file of the person and a format of a package that cannot be used are passed over; `unusable` names them.
     """
-    return (*_own_now()[0], *_from_packages(), *built_in())
+    return (*_own_now()[0], *_from_packages()[0], *built_in())
 
 
 def unusable() -> tuple[FormatError, ...]:
-    """Why mapping files of the person cannot be used."""
-    return _own_now()[1]
+    """Why mapping files of the person and formats of packages cannot be used."""
+    return (*_own_now()[1], *_from_packages()[1])
 
 
 def reader_named(name: str) -> Reader:
@@ -223,15 +220,21 @@ def _own(
 
 
 @cache
-def _from_packages() -> tuple[Reader, ...]:
+def _from_packages() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+    """The readers of installed packages, and why others cannot be used."""
     readers: list[Reader] = []
+    errors: list[FormatError] = []
     for point in metadata.entry_points(group=PLUGINS):
         try:
             found = point.load()
+            readers.append(
+                found if isinstance(found, Reader) else reader_of(load_mapping(Path(found)))
+            )
         except Exception as error:  # noqa: BLE001 -- anything may go wrong in another package
-            raise FormatError(
-                f"The format {point.name} of an installed package cannot be loaded: {error}.",
-                "Update or remove the package.",
-            ) from None
-        readers.append(found if isinstance(found, Reader) else reader_of(load_mapping(Path(found))))
-    return tuple(readers)
+            errors.append(
+                FormatError(
+                    f"The format {point.name} of an installed package cannot be used: {error}.",
+                    "Update or remove the package.",
+                )
+            )
+    return tuple(readers), tuple(errors)

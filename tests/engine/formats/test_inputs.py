@@ -94,13 +94,10 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "it is empty"),
-        (b"  \n \n", "it is empty"),
         (b'{"a": 1, "b": 2}', "its records have `a`, `b`"),
         (b"[1, 2]", "its first record is a number"),
         (b"{}", "an empty object"),
         (b"hello", "not JSON: Expecting value at character 1"),
-        (b"PK\x03\x04rest", "a zip archive"),
     ],
 )
 def test_unknown_content_is_named(data: bytes, words: str) -> None:
@@ -109,6 +106,23 @@ def test_unknown_content_is_named(data: bytes, words: str) -> None:
         opened(data)
     assert words in error.value.message
     assert "--map" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "it is empty"),
+        (b"  \n \n", "it is empty"),
+        (b"%PDF-1.7", "it is a PDF file"),
+        (b"PK\x03\x04rest", "a zip archive"),
+    ],
+)
+def test_content_without_fields_is_not_to_be_mapped(data: bytes, words: str) -> None:
+    """Of an empty file, and of one that is no log, the error does not ask where the messages are."""
+    with pytest.raises(FormatError) as error:
+        opened(data)
+    assert words in error.value.message
+    assert "--map" not in error.value.hint
 
 
 def test_detection_says_what_it_saw() -> None:

@@ -268,7 +268,7 @@ def test_text_is_read_as_a_conversation() -> None:
             [],
         ),
         (
-            "[10:01] Ann: My box\nis lost.\n[10:02] Agent: Its number?\n[10:03] Ann: 12.\n[10:04] Agent: It comes on.\n",
+            "[10:01] Ann: My box\nis lost.\n[10:02] Agent: Number?\n[10:03] Ann: 12.\n[10:04] Agent: It comes on.\n",
             [("user", "Ann"), ("assistant", None)] * 2,
             [],
         ),
