@@ -351,12 +351,16 @@ def _connect(real: str, mode: str, *, immutable: bool = False) -> sqlite3.Connec
         timeout=_BUSY_MS / 1000,
     )
     conn.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    # a file may come from anybody: what its schema says calls no function with an effect
+    conn.execute("PRAGMA trusted_schema = OFF")
     return conn
 
 
 def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) -> int:
     """The schema number of the file, 0 for an empty one; raises ProjectError when it is not ours to open."""
-    tables: int = conn.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    tables, triggers = conn.execute(
+        "SELECT count(*), count(CASE type WHEN 'trigger' THEN 1 END) FROM sqlite_master"
+    ).fetchone()
     application: int = conn.execute("PRAGMA application_id").fetchone()[0]
     schema: int = conn.execute("PRAGMA user_version").fetchone()[0]
     if not tables and not schema and application in (0, APPLICATION_ID):
@@ -365,6 +369,11 @@ def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) ->
         raise ProjectError(f"{given} is empty.", "Import conversations into it first.")
     if application != APPLICATION_ID:
         raise ProjectError(f"{given} is a database of another program.", _NOT_OURS)
+    if triggers:
+        raise ProjectError(
+            f"{given} has triggers, which would change what is written; no project of this program has any.",
+            "Do not trust the file; `workbench repair` saves what it holds without them.",
+        )
     if schema > SCHEMA:
         raise ProjectError(
             f"{given} was written by a newer version of this program"

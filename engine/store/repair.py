@@ -87,7 +87,7 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def _contents(source: sqlite3.Connection, path: str) -> list[tuple[str, str, str]]:
-    """(kind, name, SQL) of everything in the file but the inner tables of the search indexes.
+    """(kind, name, SQL) of everything in the file but triggers and the inner tables of the search indexes.
 
     Raises:
         ProjectError: It is no project, or one of a newer version, or this cannot be read.
@@ -114,6 +114,7 @@ def _contents(source: sqlite3.Connection, path: str) -> list[tuple[str, str, str
         one
         for one in found
         if not one[1].startswith("sqlite_")
+        and one[0] != "trigger"  # no project has any: somebody put them there
         and not any(one[1].startswith(f"{name}_") and one[1] not in indexes for name in indexes)
     ]
 

@@ -15,8 +15,6 @@ from typing import Any
 
 import llama_cpp
 import numpy as np
-from jinja2 import TemplateError
-from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 from numpy.typing import NDArray
 
 from engine.errors import Cancelled, ModelError, ModelFileError
@@ -25,6 +23,7 @@ from engine.model.cache_layout import apart, widest
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.batch import BatchBuffers
+from engine.model.llamacpp.chat_rendering import ChatRenderer
 from engine.model.llamacpp.files import forward_log
 from engine.model.llamacpp.hidden_states import HiddenStates
 from engine.model.llamacpp.memory import metadata_of, refuse_if_too_large
@@ -262,24 +261,20 @@ class LlamaModel:
         Raises:
             ModelError: The model has no chat template, or one that refuses the messages.
         """
-        try:
-            return str(self._formatter(messages=[dict(m) for m in messages]).prompt)
-        except (ValueError, TemplateError) as error:
-            raise ModelError(
-                f"The chat template of {self.path.name} does not take these messages ({error})."
-            ) from error
+        return self._chat.render(messages)
 
     @cached_property
-    def _formatter(self) -> Jinja2ChatFormatter:
+    def _chat(self) -> ChatRenderer:
         template = llama_cpp.llama_model_chat_template(self._model, None)
         if not template:
             raise ModelError(
                 f"{self.path.name} has no chat template.", "Use a prompt with `chat = false`."
             )
-        return Jinja2ChatFormatter(
-            template.decode(),
-            eos_token=self._text_of(self.end_token),
-            bos_token=self._text_of(llama_cpp.llama_vocab_bos(self._vocab)),
+        return ChatRenderer(
+            self.path.name,
+            template.decode("utf-8", "replace"),
+            end=self._text_of(self.end_token),
+            start=self._text_of(llama_cpp.llama_vocab_bos(self._vocab)),
         )
 
     def _text_of(self, token: int) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,8 +196,8 @@ def test_clusterings_of_the_first_are_kept(tmp_path: Path) -> None:
     for name in ("a", "b"):
         with Project.open(tmp_path / f"{name}.wb", create=True) as project:
             run = conversations_with_vectors(project, 7)
-            given = clustering([0, 0, 1, 1, None, 1], run, config=f"clusters-{name}")
-            project.write(lambda conn, given=given: clusterings.add(conn, **given))
+            given: dict[str, Any] = clustering([0, 0, 1, 1, None, 1], run, config=f"clusters-{name}")
+            project.write(partial(clusterings.add, **given))
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert [line.split(":")[0] for line in taken.left_out] == ["1 clustering with 0 decisions"]
     assert content(tmp_path / "m.wb")["membership"] == content(tmp_path / "a.wb")["membership"]

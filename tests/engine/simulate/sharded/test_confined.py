@@ -118,6 +118,70 @@ class TestNetwork:
         assert ran != 0
 
 
+ESCAPES = {
+    "read and write another process": {"ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312},
+    "take files of another process": {"pidfd_open": 434, "pidfd_getfd": 438, "recvmsg": 47},
+    "start one": {"clone": 56, "fork": 57, "vfork": 58, "execve": 59, "execveat": 322, "clone3": 435},
+    "signal one": {"kill": 62, "tkill": 200, "rt_sigqueueinfo": 129, "pidfd_send_signal": 424},
+    "leave namespaces or the folder": {"unshare": 272, "setns": 308, "chroot": 161, "pivot_root": 155, "mount": 165},
+    "open past the checked flags": {"openat2": 437, "creat": 85, "open_by_handle_at": 304, "io_uring_setup": 425},
+    "make files in memory": {"memfd_create": 319, "memfd_secret": 447, "shmget": 29, "mq_open": 240},
+    "write where it is open": {"pwrite64": 18, "pwritev": 296, "sendfile": 40, "splice": 275, "copy_file_range": 326},
+    "load code into the kernel": {"bpf": 321, "init_module": 175, "finit_module": 313, "kexec_load": 246},
+    "watch the system": {"perf_event_open": 298, "userfaultfd": 323, "fanotify_init": 300, "syslog": 103},
+    "change rights, limits and filters": {
+        "prctl": 157, "seccomp": 317, "setuid": 105, "capset": 126, "setrlimit": 160, "prlimit64": 302,
+    },
+    "connect": {"socket": 41, "socketpair": 53, "connect": 42, "bind": 49, "listen": 50},
+    "use keys, clocks and power": {"add_key": 248, "keyctl": 250, "settimeofday": 164, "reboot": 169},
+    "use the numbers of another interface (x32)": {"x32 socket": 0x40000000 + 41, "x32 execve": 0x40000000 + 520},
+}  # fmt: skip
+"""Ways out, by what they would be good for: system calls by their numbers on x86-64."""
+
+
+class TestEscapes:
+    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64")
+    def test_every_written_way_out_is_refused(self) -> None:
+        """Each call of the list, made by native code, fails with EPERM, which the filter answers."""
+        numbers = {name: number for calls in ESCAPES.values() for name, number in calls.items()}
+        body = """
+            import ctypes, errno
+            libc = ctypes.CDLL(None, use_errno=True)
+            passed = []
+            for name, number in arguments[0].items():
+                ctypes.set_errno(0)
+                result = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(0)] * 6)
+                if result != -1 or ctypes.get_errno() != errno.EPERM:
+                    passed.append([name, result, ctypes.get_errno()])
+            return passed
+        """
+        assert run(body, numbers).value == []
+
+    def test_writable_code_stays_confined(self) -> None:
+        """Memory can be made executable, and what runs there is refused as well; the old interface of 32 bits kills."""
+        body = """
+            import ctypes, mmap
+            code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+            code.write(bytes(arguments[0]))
+            start = ctypes.addressof(ctypes.c_char.from_buffer(code))
+            return ctypes.CFUNCTYPE(ctypes.c_long)(start)()
+        """
+        if platform.machine() != "x86_64":
+            pytest.skip("the code is that of x86-64")
+        fork = b"\xb8\x39\x00\x00\x00\x0f\x05\xc3"  # mov eax, 57; syscall; ret
+        assert run(body, list(fork)).value == -1  # -EPERM
+        old_fork = b"\xb8\x02\x00\x00\x00\xcd\x80\xc3"  # mov eax, 2; int 0x80; ret
+        assert run(body, list(old_fork)).ended == "died"
+
+    @pytest.mark.parametrize(
+        "path", ["/proc/self/mem", "/dev/mem", "/dev/kmem", "/proc/sysrq-trigger", "/dev/tty"]
+    )
+    def test_no_device_is_written(self, path: str) -> None:
+        """Files that stand for memory, the terminal or the kernel cannot be opened for writing."""
+        error = run("open(arguments[0], 'r+b')", path).error
+        assert "PermissionError" in error
+
+
 class TestFiles:
     @pytest.mark.parametrize(
         "attempt",

@@ -1,0 +1,79 @@
+"""Claims of the security page that hold for all source: nothing executes data, and only one module listens."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.licenses import PERMITTED, core, licenses_of
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SOURCE = [
+    path
+    for folder in ("engine", "screens", "training", "workbench")
+    for path in sorted((REPOSITORY / folder).rglob("*.py"))
+]
+
+EXECUTING = {
+    "eval", "exec", "__import__", "os.system", "os.popen", "pickle.load", "pickle.loads", "marshal.load",
+    "marshal.loads", "shelve.open", "dill.load", "joblib.load", "yaml.load", "yaml.unsafe_load", "torch.load",
+    "runpy.run_path", "runpy.run_module", "code.interact",
+}  # fmt: skip
+"""Calls that run what they are given."""
+
+TRUSTING = {"shell", "allow_pickle", "trust_remote_code"}
+"""Options that make a call run what it is given."""
+
+CONFINED = "engine/simulate/sharded/confined_child.py"
+LISTENING = "engine/services/watch/listening.py"
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            yield node
+
+
+def test_nothing_executes_data() -> None:
+    """The one call that runs code it was given is in the confined process; no call is told to trust its data."""
+    found = set()
+    for path in SOURCE:
+        for call in calls(path):
+            name = ast.unparse(call.func)
+            trusting = any(
+                option.arg in TRUSTING and getattr(option.value, "value", None) is True
+                for option in call.keywords
+            )
+            if name in EXECUTING or trusting:
+                found.add((path.relative_to(REPOSITORY).as_posix(), name))
+    assert found == {(CONFINED, "exec")}
+
+
+def test_pickles_are_read_in_one_place() -> None:
+    """Only the reader of packed test cases knows pickles, and it refuses those that name a class or function."""
+    reading = {
+        path.relative_to(REPOSITORY).as_posix()
+        for path in SOURCE
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import) and any(name.name == "pickle" for name in node.names)
+    }
+    assert reading == {"engine/simulate/sharded/tasks/packed_tests.py"}
+
+
+def test_one_module_listens() -> None:
+    """No module but the one that takes records of this machine makes a server."""
+    servers = ("socketserver", "http.server", "asyncio.start_server", "create_server")
+    listening = {
+        path.relative_to(REPOSITORY).as_posix()
+        for path in SOURCE
+        if any(word in path.read_text() for word in servers)
+    }
+    assert listening <= {LISTENING}
+
+
+def test_licenses_of_dependencies() -> None:
+    """Each package that the program needs to run has a known license, and one that lets any program use it."""
+    found = {name: licenses_of(name) for name in core()}
+    assert "textual" in found
+    assert {name: names for name, names in found.items() if not names or names - PERMITTED} == {}
