@@ -16,7 +16,7 @@ from engine import number_format
 from engine.records.conversations import ConversationRow
 from engine.records.scores import CurvePoint
 from engine.services.workspace import Services
-from engine.text import one_line
+from engine.text import end_of_path, one_line
 from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
@@ -415,7 +415,7 @@ def _summary(facts: Facts) -> Content:
         (f"{reason} · ", "$tone-muted"),
         (one_line(row.external_id, 60), "bold"),
         (
-            f" · {one_line(row.source, 30)} · {number_format.counted(row.turns, 'turn')}{_before(row)}",
+            f" · {end_of_path(row.source, 30)} · {number_format.counted(row.turns, 'turn')}{_before(row)}",
             "$tone-muted",
         ),
     )

@@ -12,7 +12,7 @@ from engine.records.scores import State
 from engine.services.watch.chart import Chart, GoalShift
 from engine.services.watch.live_events import LiveEvent
 from engine.services.watch.service import RulesInForce
-from engine.text import one_line
+from engine.text import end_of_path, one_line
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.states import STATE_LOOKS
 
@@ -101,7 +101,7 @@ def event_text(row: LiveEvent) -> Content:
         return Content(f"{one_line(str(values['error']))}\n{one_line(str(values.get('hint', '')))}")
     goal = "like no goal" if values.get("novel") else one_line(str(values.get("goal") or ""), 80)
     lines = [
-        f"{bar(values['p'])} {probability(values['p'])}  {one_line(str(values['source']), 80)}  {goal}"
+        f"{bar(values['p'])} {probability(values['p'])}  {end_of_path(str(values['source']), 80)}  {goal}"
     ]
     lines += [
         f"{one['name']}: {one['meaning']}; {one['precision']:.0%} of the past conversations with it ended"

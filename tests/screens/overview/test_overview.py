@@ -38,6 +38,7 @@ from screens.overview.facts import (
 from screens.overview.histogram import column_heights
 from screens.overview.screen import Card, OverviewScreen
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
+from screens.shell.dialogs.browsing import BrowseDialog
 from screens.shell.dialogs.importing import ImportDialog
 from screens.shell.dialogs.quarantine import QuarantineDialog
 from screens.shell.dialogs.run import RunDialog
@@ -306,9 +307,10 @@ class TestNext:
 
     async def test_folder_to_import_is_chosen_in_a_tree(self, tmp_path: Path) -> None:
         """In the import dialog down shows the folder that was typed; space takes the folder at the cursor, enter opens
-        it or takes a file, backspace shows the folder above."""
+        it or takes a file, backspace shows the folder above. Of a long name both ends are shown."""
         (tmp_path / "logs" / "april").mkdir(parents=True)
         (tmp_path / "logs" / "a.jsonl").write_text("{}")
+        (tmp_path / "logs" / f"A-chats-{'of-the-support-desk-' * 5}north.jsonl").write_text("{}")
         support = project_of([])
         async with opened(support, mode="1") as pilot:
             await press(pilot, "i")
@@ -317,12 +319,26 @@ class TestNext:
             # not `press`, for the tree has a worker that never ends
             await pilot.press("down")
             await until(pilot, lambda: "april" in text(pilot) and "a.jsonl" in text(pilot))
+            assert "A-chats-" in text(pilot)
+            assert "desk-north.jsonl" in text(pilot)
             await pilot.press("down", "space")
             await until(pilot, lambda: field.value == str(tmp_path / "logs" / "april"))
             await pilot.press("down", "backspace")
             await until(pilot, lambda: "a.jsonl" in text(pilot))
             await pilot.press("end", "enter")
             await until(pilot, lambda: field.value == str(tmp_path / "logs" / "a.jsonl"))
+
+    async def test_notices_lie_below_a_tall_dialog(self, tmp_path: Path) -> None:
+        """Of two notices over a dialog on a small screen the newest is shown, and leaves its keys to be read."""
+        async with opened(project_of([]), size=(80, 24), mode="1") as pilot:
+            pilot.app.push_screen(BrowseDialog(tmp_path))
+            pilot.app.notify("The first notice.")
+            pilot.app.notify("The second notice.")
+            await until(pilot, lambda: "The second notice." in text(pilot))
+            assert "The first notice." not in text(pilot)
+            box = pilot.app.screen.query_one(".browse").region
+            shown = [one.region for one in pilot.app.screen.query("Toast") if one.region.height]
+            assert [one.overlaps(box) for one in shown] == [False]
 
     async def test_interrupted_simulation_goes_on(self) -> None:
         """Enter on a simulation that was interrupted plays on in its set."""
