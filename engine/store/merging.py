@@ -117,7 +117,6 @@ def merge(paths: Sequence[str], target: str) -> list[Taken]:
         with translate_file_errors(target):
             _copy(paths[0], made)
             with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
-                conn.execute("PRAGMA trusted_schema = OFF")
                 found = [_take(conn, path) for path in paths[1:]]
             os.rename(made, target)
     finally:

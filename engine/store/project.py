@@ -351,8 +351,6 @@ def _connect(real: str, mode: str, *, immutable: bool = False) -> sqlite3.Connec
         timeout=_BUSY_MS / 1000,
     )
     conn.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-    # a file may come from anybody: what its schema says calls no function with an effect
-    conn.execute("PRAGMA trusted_schema = OFF")
     return conn
 
 
