@@ -87,15 +87,22 @@ class Records:
     """
 
     def __init__(
-        self, content: Content, suffix: str, wanted: str | None, all_branches: bool = False
+        self,
+        content: Content,
+        suffix: str,
+        wanted: str | None,
+        all_branches: bool = False,
+        lines: bool = False,
     ) -> None:
         """
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
             wanted: The format that the user chose; None to detect it.
             all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
+            lines: Whether each line is a record, without a look at how they are framed.
         """
         self._content = content
+        self._lines = lines
         self._all_branches = all_branches
         self._source = _opened(content)
         self._framing: Framing = "lines"
@@ -163,7 +170,7 @@ class Records:
     def _sampled(self, suffix: str, most: int, most_bytes: int) -> tuple[list[Frame], bytes]:
         """Returns the first records and the first bytes, and goes back to the beginning."""
         head = b""
-        if self._source is not None:
+        if self._source is not None and not self._lines:
             self._framing, head = _framing_of(self._source, suffix)
         return self._looked_at(most, most_bytes), head
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -68,6 +69,7 @@ def open_inputs(
     stdin: BinaryIO | None = None,
     all_branches: bool = False,
     together: Sequence[str] = (),
+    without: Collection[str] = (),
 ) -> Iterator[Input]:
     """Opens files, folders and `-` (standard input) in the given order; the files of a folder are sorted.
 
@@ -80,6 +82,7 @@ def open_inputs(
         stdin: Stream to read for `-`; None: the standard input of the process.
         all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
         together: All paths of an import of which `paths` are some; parts of their conversations may lie in the others.
+        without: Files of folders that are not opened.
 
     Raises:
         FormatError: At the call: a path or format does not exist, a folder has no conversations, or a named file cannot
@@ -87,10 +90,11 @@ def open_inputs(
     """
     if format is not None:
         reader_named(format)
-    opener = _Opener(format, all_branches, [os.fspath(path) for path in (*paths, *together)])
+    given = [os.fspath(path) for path in (*paths, *together)]
+    opener = _Opener(format, all_branches, given, without)
     plan: list[Iterator[Input] | list[Input]] = []
-    for given in paths:
-        path = os.fspath(given)
+    for one in paths:
+        path = os.fspath(one)
         if path == "-":
             plan.append([opener.stream(STANDARD_INPUT, "stdin", stdin or sys.stdin.buffer)])
         elif os.path.isdir(path):
@@ -121,10 +125,75 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
     return readable
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Whole lines at the end of something that grows. Each is a conversation so far: a later one of the same id goes on
+    with it.
+
+    Attributes:
+        label: Path, or `standard input`.
+        name: After which conversations without an id are named; endings of logs are taken off.
+        before: Number of lines before them.
+        format: Name of the format.
+        chosen: Whether the person chose the format.
+    """
+
+    label: str
+    name: str
+    lines: bytes
+    before: int
+    format: str
+    chosen: bool
+
+
+def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str | None:
+    """The format of lines of which each is a conversation; None if they fit no format, or if conversations are made of
+    several of its lines or files.
+
+    Args:
+        lines: The first lines of the input.
+        format: The format that the person chose, which is the answer if its records are conversations.
+
+    Raises:
+        FormatError: There is no such format.
+    """
+    content = _content_of_lines(label, label, lines)
+    if format is not None:
+        reader_named(format)
+    try:
+        records = Records(content, _suffix(label), format, lines=True)
+    except FormatError:
+        return None
+    reader, first = records.reader, records.first
+    if reader.arrange is not None or reader.thread_of is not None or reader.companions:
+        return None
+    return None if is_answer(first) or is_request(first) else reader.name
+
+
+def open_tail(tail: Tail) -> Input:
+    """Opens lines at the end of something that grows."""
+    content = _content_of_lines(tail.label, tail.name, tail.lines)
+    records = Records(content, _suffix(tail.label), tail.format, lines=True)
+    return _Conversations(content, records, chosen=tail.chosen, before=tail.before, again=True)
+
+
+def _content_of_lines(label: str, name: str, lines: bytes) -> Content:
+    return Content(
+        label, _stem(Path(name).as_posix()), len(lines), stream=lambda: io.BytesIO(lines)
+    )
+
+
 class _Opener:
     """Opens paths with the options of one call of `open_inputs`."""
 
-    def __init__(self, format: str | None, all_branches: bool, given: Sequence[str]) -> None:
+    def __init__(
+        self,
+        format: str | None,
+        all_branches: bool,
+        given: Sequence[str],
+        without: Collection[str],
+    ) -> None:
+        self._without = without
         self._format = format
         self._all_branches = all_branches
         self._given = given
@@ -164,6 +233,7 @@ class _Opener:
             FormatError: At the call: there is no file that may be a log.
         """
         wanted, others = logs_in(folder)
+        wanted = [path for path in wanted if path not in self._without]
         if not wanted:
             raise FormatError(
                 f"The folder {folder} holds no conversations.",
@@ -401,8 +471,16 @@ class _Conversations:
         join: Join | None = None,
         beside: Sequence[str] = (),
         note: str = "",
+        before: int = 0,
+        again: bool = False,
     ) -> None:
+        """
+        Args:
+            before: Number of records before the first.
+            again: Whether a record with the id of an earlier one is the same conversation.
+        """
         self._content = content
+        self._before, self._again = before, again
         self._join = join
         self.beside = tuple(path for path in beside if path != content.label)
         self._note = note
@@ -441,6 +519,8 @@ class _Conversations:
                 self._records.close()
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
+        if self._before and frame.number is not None:
+            frame = frame._replace(number=frame.number + self._before)
         fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
         found: Parsed | Rejected
         if frame.reason is not None:
@@ -451,7 +531,7 @@ class _Conversations:
             other = reader_of_one(frame.value, self._records.reader)
             read = found if other is None else parse(other, frame._replace(reason=None), fallback)
             found = read if isinstance(read, Parsed) else found
-        if isinstance(found, Rejected):
+        if isinstance(found, Rejected) or self._again:
             return found
         free = ids.free(found.conversation.external_id)
         if free == found.conversation.external_id:

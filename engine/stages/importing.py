@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, BinaryIO, Literal
 
 from engine.errors import Cancelled, FormatError
-from engine.formats.inputs import SKIPPED, logs_in, open_inputs
+from engine.formats.inputs import SKIPPED, Tail, logs_in, open_inputs, open_tail
 from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected, SourceReport
@@ -65,21 +65,27 @@ class ImportStage:
         stdin: BinaryIO | None = None,
         all_branches: bool = False,
         replace: bool = False,
+        tails: Sequence[Tail] = (),
+        without: Collection[str] = (),
     ) -> None:
         """Reads nothing yet.
 
         Args:
             all_branches: Each branch of a tree of messages is a conversation, not only the current one.
             replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
+            tails: Lines at the end of what was read before, which are read after the paths.
+            without: Files of folders that are not read.
         """
         self._project = project
         self._paths = tuple(paths)
+        self._tails = tuple(tails)
+        self._without = without
         self._format = format
         self._stdin = stdin
         self._all_branches = all_branches
         self._replace = replace
         self._interrupted = threading.Event()
-        self._total = _total_bytes(self._paths)
+        self._total = _total_bytes(self._paths, self._tails)
         self._before = 0
         self.refused: list[FormatError] = []
         self._opened = 0
@@ -99,9 +105,14 @@ class ImportStage:
     @property
     def title(self) -> str:
         """The name of the run on screens and in progress lines."""
-        first = os.path.basename(self._paths[0].rstrip("/")) if self._paths[0] != STDIN else "stdin"
-        more = len(self._paths) - 1
+        named = self._named
+        first = os.path.basename(named[0].rstrip("/")) if named[0] != STDIN else "stdin"
+        more = len(named) - 1
         return f"Importing {first}" + (f" and {more} more" if more else "")
+
+    @property
+    def _named(self) -> list[str]:
+        return [*self._paths, *(tail.label for tail in self._tails)]
 
     @property
     def unit(self) -> str:
@@ -112,7 +123,7 @@ class ImportStage:
     def params(self) -> Mapping[str, Any]:
         """What was asked for: paths, format, whether all branches of trees are taken, whether texts are replaced."""
         return {
-            "paths": list(self._paths),
+            "paths": self._named,
             "format": self._format,
             "all_branches": self._all_branches,
             "replace": self._replace,
@@ -143,11 +154,14 @@ class ImportStage:
                         stdin=self._stdin,
                         all_branches=self._all_branches,
                         together=[one for one in self._paths if one != STDIN],
+                        without=self._without,
                     )
                     for source in opened:
                         yield from self._import(source, run_id)
                 except FormatError as error:
                     self.refused.append(error)
+            for tail in self._tails:
+                yield from self._import(open_tail(tail), run_id, whole=False)
         if self.refused and not self._opened:
             raise self.refused[0]
         yield from self._find_shared_text()
@@ -185,7 +199,7 @@ class ImportStage:
             text += f"; not read: {error.message.rstrip('.')}"
         return text + "."
 
-    def _import(self, source: Input, run_id: int) -> Iterator[Progress]:
+    def _import(self, source: Input, run_id: int, *, whole: bool = True) -> Iterator[Progress]:
         detection = source.detection
         self._opened += 1
         label = _storable(source.label)
@@ -199,7 +213,8 @@ class ImportStage:
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
             parts = imports.source_ids(conn, [_place(path) for path in source.beside])
-        digest = sources_read.digest_of(source.label, repr(self._settings), source.beside)
+        settings = repr(self._settings)
+        digest = sources_read.digest_of(source.label, settings, source.beside) if whole else None
         if digest is not None:
             with self._project.reading() as conn:
                 before = imports.read_before(conn, source_id, digest)
@@ -258,11 +273,18 @@ class ImportStage:
 
     def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
         batch: list[Parsed | Rejected] = []
+        ids: set[str] = set()
         size = 0
         began = time.monotonic()
         for record in source.records():
             if self._interrupted.is_set():
                 raise Cancelled("The import was cancelled.")
+            if isinstance(record, Parsed):
+                if record.conversation.external_id in ids:  # it goes on with one of this batch
+                    yield batch
+                    batch, size = [], 0
+                    ids.clear()
+                ids.add(record.conversation.external_id)
             batch.append(record)
             size += len(record.raw)
             if (
@@ -272,6 +294,7 @@ class ImportStage:
             ):
                 yield batch
                 batch = []
+                ids.clear()
                 size = 0
                 began = time.monotonic()
         yield batch  # also an empty one: the bytes of a source without records count as read
@@ -327,9 +350,9 @@ def _fewer_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _total_bytes(paths: Sequence[str]) -> int | None:
+def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
     """Size of all inputs on disk, in bytes; None if one of them has no size."""
-    total = 0
+    total = sum(len(tail.lines) for tail in tails)
     for path in paths:
         if path == STDIN:
             return None
