@@ -24,6 +24,7 @@ from workbench.bench.bare_import import bare_import
 from workbench.bench.datasets import long_items, scoring_blocks, write_import_file
 from workbench.bench.list_project import TAG, write_list_project
 from workbench.bench.list_times import FILTERS, SEARCHES
+from workbench.cli import main
 
 
 def quick(tmp_path: Path, *which: str, **more: Any) -> dict[str, Any]:
@@ -121,6 +122,27 @@ class TestParts:
         assert found["replies"] == 2
         positive(found, "tokens_per_s", "in_process_tokens_per_s", "fraction_of_in_process")
         assert "http" not in PARTS
+
+    def test_compare(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """An earlier result stands beside the new one, with the ratio of each figure and the rounds of both."""
+        earlier = quick(tmp_path, "import")
+        earlier["import"] |= {"messages_per_s": 1e-3, "fractions": [1e6, 3e6, 2e6]}
+        earlier["machine"]["cores"] = 4_711
+        (tmp_path / "before.json").write_text(json.dumps(earlier))
+        command = ["bench", "import", "--quick", "--compare", str(tmp_path / "before.json")]
+        assert main([*command, "--json"]) == 0
+        found = {one["name"]: one for one in json.loads(capsys.readouterr().out)["compared"]}
+        assert found["import.messages_per_s"]["ratio"] > 1_000
+        rounds = found["import.fractions"]
+        assert (rounds["before"], rounds["before_range"]) == (2e6, [1e6, 3e6])
+        assert rounds["overlaps"] is False
+        assert "part_seconds.import" in found
+        assert main(command) == 0
+        printed = capsys.readouterr()
+        assert "2,000,000.000 (1,000,000.000 to 3,000,000.000)" in printed.out
+        assert "cores: 4711" in printed.err
+        (tmp_path / "before.json").write_text("[]")
+        assert main(command) == 2
 
     def test_unknown_part(self, tmp_path: Path) -> None:
         """A part that does not exist is an error of usage that names those that do."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,7 @@ def run(
             a minute or two allow.
 
     Returns:
-        One entry for each part, see the functions of this package, and `machine`.
+        One entry for each part, see the functions of this package; `part_seconds`, how long each part took; `machine`.
 
     Raises:
         UsageError: There is no such part.
@@ -73,44 +75,63 @@ def run(
             f"Parts are {', '.join((*PARTS, *ON_REQUEST))}.",
         )
     size: dict[str, int]
-    found: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
+    found: dict[str, Any] = {"part_seconds": seconds}
     if "startup" in wanted:
-        found["startup"] = bench_startup(progress, rounds=2 if quick else 5)
+        with _timed(seconds, "startup"):
+            found["startup"] = bench_startup(progress, rounds=2 if quick else 5)
     if "import" in wanted:
-        size = {"messages": 300, "rounds": 1} if quick else {}
-        found["import"] = bench_import(progress, file=file, **size)
+        with _timed(seconds, "import"):
+            size = {"messages": 300, "rounds": 1} if quick else {}
+            found["import"] = bench_import(progress, file=file, **size)
     if "list" in wanted:
-        found["list"] = bench_list(progress, rows=rows or (QUICK_ROWS if quick else ROWS))
+        with _timed(seconds, "list"):
+            found["list"] = bench_list(progress, rows=rows or (QUICK_ROWS if quick else ROWS))
     if "goals" in wanted:
-        sizes = (
-            (QUICK_ROWS,) if quick else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
-        )
-        found["goals"] = bench_goals(progress, sizes=sizes)
+        with _timed(seconds, "goals"):
+            sizes = (
+                (QUICK_ROWS,)
+                if quick
+                else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
+            )
+            found["goals"] = bench_goals(progress, sizes=sizes)
     if "training" in wanted:
-        size = {"examples": 2, "batch": 2} if quick else {}
-        found["training"] = bench_training(progress, **size)
+        with _timed(seconds, "training"):
+            size = {"examples": 2, "batch": 2} if quick else {}
+            found["training"] = bench_training(progress, **size)
     process = ModelProcess(cache / "logs" / "bench.log")
     try:
         found["machine"] = machine(process)
         catalog = Catalog(data, cache)
         if "tune" in wanted:
-            size = {"chars": 1_200, "rounds": 1} if quick else {}
-            found["tune"] = bench_tune(catalog, process, progress, **size)
+            with _timed(seconds, "tune"):
+                size = {"chars": 1_200, "rounds": 1} if quick else {}
+                found["tune"] = bench_tune(catalog, process, progress, **size)
         if "completeness" in wanted:
-            size = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20}
-            found["completeness"] = bench_completeness(
-                catalog, process, progress, **(size if quick else {})
-            )
+            with _timed(seconds, "completeness"):
+                size = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20}
+                found["completeness"] = bench_completeness(
+                    catalog, process, progress, **(size if quick else {})
+                )
         if "trees" in wanted:
-            size = {"prompts": 2, "reprompted": 1} if quick else {}
-            found["trees"] = bench_trees(catalog, process, progress, **size)
+            with _timed(seconds, "trees"):
+                size = {"prompts": 2, "reprompted": 1} if quick else {}
+                found["trees"] = bench_trees(catalog, process, progress, **size)
         if "http" in wanted:
-            size = {"replies": 2} if quick else {}
-            log = cache / "logs" / "bench-server.log"
-            found["http"] = bench_http(catalog, process, progress, log=log, **size)
+            with _timed(seconds, "http"):
+                size = {"replies": 2} if quick else {}
+                log = cache / "logs" / "bench-server.log"
+                found["http"] = bench_http(catalog, process, progress, log=log, **size)
     finally:
         process.close()
     return found
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], part: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[part] = time.perf_counter() - start
 
 
 def machine(process: ModelProcess) -> dict[str, Any]:

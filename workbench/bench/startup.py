@@ -25,9 +25,9 @@ def bench_startup(progress: Callable[[str], None], *, rounds: int = 5) -> dict[s
     """Starts the program again and again.
 
     Returns:
-        Seconds, best and median: `help_s` and `help_median_s` of `workbench --help`, `app_import_s` and
-        `app_import_median_s` of importing the app, `first_paint_s` and `first_paint_median_s` from the start of
-        the process to the end of the first frame with something in it on a terminal.
+        Seconds, best, median and of each round: `help_s`, `help_median_s` and `help_rounds_s` of `workbench --help`;
+        with `app_import` in front those of importing the app, and with `first_paint` those from the start of the
+        process to the end of the first frame with something in it on a terminal.
     """
     progress("starting --help")
     helps = [_seconds([sys.executable, "-m", "workbench", "--help"]) for _ in range(rounds)]
@@ -43,6 +43,7 @@ def bench_startup(progress: Callable[[str], None], *, rounds: int = 5) -> dict[s
     for key, seconds in (("help", helps), ("app_import", imports), ("first_paint", paints)):
         found[f"{key}_s"] = min(seconds)
         found[f"{key}_median_s"] = statistics.median(seconds)
+        found[f"{key}_rounds_s"] = seconds
     return found
 
 

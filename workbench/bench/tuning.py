@@ -43,7 +43,7 @@ def bench_tune(
 
     Returns:
         `chosen` (the format), `threads`, `agreement` (with F32, as measured when it was tuned), `noise`,
-        `shipped_agreement`, `tokens_per_s`, `shipped_tokens_per_s` (medians), `gain` (median of the ratios),
+        `shipped_agreement`, `tokens_per_s`, `shipped_tokens_per_s` (medians), `gain` (median of the ratios), `gains`,
         `gain_when_tuned`, `seconds` that tuning took (None where another command tuned) and `candidates`.
     """
     entry = tuned_entry(catalog, process, progress)
@@ -58,6 +58,7 @@ def bench_tune(
         shipped_speeds.append(process.measure(text)[0])
         process.load(tuned.path, tuned.options)
         tuned_speeds.append(process.measure(text)[0])
+    gains = [ours / theirs for ours, theirs in zip(tuned_speeds, shipped_speeds, strict=True)]
     agreement = {c["format"]: c["agreement"] for c in tuning["candidates"]}
     return {
         "chosen": tuning["chosen"],
@@ -67,9 +68,8 @@ def bench_tune(
         "noise": tuning["noise"],
         "tokens_per_s": statistics.median(tuned_speeds),
         "shipped_tokens_per_s": statistics.median(shipped_speeds),
-        "gain": statistics.median(
-            ours / theirs for ours, theirs in zip(tuned_speeds, shipped_speeds, strict=True)
-        ),
+        "gain": statistics.median(gains),
+        "gains": gains,
         "gain_when_tuned": tuning["gain"],
         "seconds": tuning.get("seconds"),
         "candidates": tuning["candidates"],

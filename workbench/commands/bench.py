@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine import folders
+from engine.errors import UsageError
+from workbench.bench.comparing import Compared, compare_results, other_machine
 from workbench.bench.runner import run
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import positive
@@ -27,10 +31,20 @@ def bench_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help="conversations in the list, vectors to cluster (default: 100,000)",
     )
+    parser.add_argument(
+        "--compare",
+        metavar="FILE",
+        help="show the figures beside those of an earlier run, which `bench --json` wrote to FILE",
+    )
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Measures speed as ratios against named baselines in one run."""
+    """Measures speed as ratios against named baselines in one run.
+
+    Raises:
+        UsageError: The file to compare with is no result of the bench.
+    """
+    earlier = None if arguments.compare is None else _earlier(Path(arguments.compare))
     result = run(
         arguments.which or None,
         narrate,
@@ -40,12 +54,45 @@ def bench(arguments: argparse.Namespace) -> int:
         file=Path(arguments.file) if arguments.file else None,
         rows=arguments.rows,
     )
+    compared = [] if earlier is None else compare_results(earlier, result)
     if arguments.json:
-        print_json(result)
+        rows = [{**asdict(one), "ratio": one.ratio, "overlaps": one.overlaps} for one in compared]
+        print_json(result if earlier is None else result | {"compared": rows})
+    elif earlier is not None:
+        for difference in other_machine(earlier, result):
+            narrate(f"Another machine or version: {difference}")
+        print(f"{'':<52} {'before':>22} {'now':>22}   ratio")
+        for one in compared:
+            print(_line(one))
     else:
         for name, value in _flat(result):
             print(f"{name:<52} {value:,.3f}" if isinstance(value, float) else f"{name:<52} {value}")
     return 0
+
+
+def _earlier(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path} cannot be read as a result of the bench: {error}.",
+            "Write one with `workbench bench --json > FILE`.",
+        ) from error
+    if not isinstance(found, dict) or "machine" not in found:
+        raise UsageError(
+            f"{path} is no result of the bench.", "Write one with `workbench bench --json > FILE`."
+        )
+    return found
+
+
+def _line(one: Compared) -> str:
+    """A figure with the range of its rounds in both runs, and the ratio; `~` marks one that may be chance."""
+    sides = [
+        f"{value:,.3f}" if ends is None else f"{value:,.3f} ({ends[0]:,.3f} to {ends[1]:,.3f})"
+        for value, ends in ((one.before, one.before_range), (one.now, one.now_range))
+    ]
+    ratio = "" if one.ratio is None else f"{one.ratio:.2f}x"
+    return f"{one.name:<52} {sides[0]:>22} {sides[1]:>22}  {'~' if one.overlaps else ' '}{ratio}"
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
