@@ -156,7 +156,10 @@ class Records:
         chosen = choose_reader(values, len(sample))
         if chosen is None:
             if what := _no_log(sample, head):
-                raise FormatError(f"{self._content.label} holds no conversations: {what}.")
+                raise FormatError(
+                    f"{self._content.label} holds no conversations: {what}.",
+                    "Check that it is the file you meant.",
+                )
             raise UnknownFormat(
                 f"{self._content.label} holds no conversations in a known format:"
                 f" {_seen(values, sample)}.",

@@ -20,7 +20,7 @@ from engine.formats.messages.parts import (
     read_call,
     reasoning_text,
 )
-from engine.formats.messages.roles import role_named
+from engine.formats.messages.roles import role_of_speaker
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
@@ -111,7 +111,7 @@ def messages_of(
         raise BadRecord(f"message {number} is {kind_of(item)}, not an object")
     role_key = "role" if "role" in item else "from"
     spoken_by = item.get(role_key)
-    role = role_named(spoken_by) if isinstance(spoken_by, str) else None
+    role = role_of_speaker(spoken_by) if isinstance(spoken_by, str) else None
     if role is None:
         raise BadRecord(_bad_role(spoken_by, number))
     content = item["content"] if "content" in item else item.get("value")

@@ -75,6 +75,8 @@ def role_named(word: str) -> Role | None:
 
 def role_of_speaker(word: str) -> Role | None:
     """The role that a word for a speaker stands for, in any case of letters; None if it is no known word."""
+    if (role := CHAT_ROLES.get(word)) is not None:
+        return role
     bare = word.strip().lower()
     return CHAT_ROLES.get(bare) or _SPEAKERS.get(bare)
 

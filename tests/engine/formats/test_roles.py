@@ -29,7 +29,7 @@ def test_no_word_has_two_roles() -> None:
 
 
 def test_tables_transcripts_and_speakers_agree() -> None:
-    """A word has the same role in a table, in a text and under `speaker`."""
+    """A word has the same role in a table, in a text, under `speaker` and under `role`."""
     for word in ("doctor", "operator"):
         rows = f"session,speaker,text\n1,{word},Hello\n1,patient,It hurts\n"
         spoken = [{"speaker": word, "text": "Hello"}, {"speaker": "patient", "text": "It hurts"}]
@@ -37,6 +37,9 @@ def test_tables_transcripts_and_speakers_agree() -> None:
             rows,
             f"{word.title()}: Hello\nPatient: It hurts\n",
             json.dumps({"messages": spoken}),
+            json.dumps(
+                {"messages": [{"role": s["speaker"], "content": s["text"]} for s in spoken]}
+            ),
         ):
             messages = one(data.encode()).conversation.messages
             assert [message.role for message in messages] == [role_of_speaker(word), "user"]
