@@ -35,7 +35,10 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
         if seen and (best is None or len(seen) > best[0]):
             best = (len(seen), reader, seen[0])
     if best is None:
-        return next(filter(None, map(_wrapped, values)), None)
+        wrapped = next(filter(None, map(_wrapped, values)), None)
+        # of several objects with a list of questions and answers each is a conversation, not each question
+        whole = wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
+        return None if whole else wrapped
     count, reader, why = best
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"

@@ -115,6 +115,18 @@ _TRANSCRIPTS = (
     "text",
     "content",
 )
+_EXCHANGES = (
+    "conversation",
+    "conversations",
+    "dialogue",
+    "dialog",
+    "chat",
+    "chat_log",
+    "history",
+    "chat_history",
+    "turns",
+    "exchanges",
+)
 _TIMES = (
     "timestamp",
     "created_at",
@@ -340,10 +352,12 @@ def _in_order(rows: list[Any]) -> list[Any]:
 
 
 class _Whole(NamedTuple):
-    """The column of a record with its conversation."""
+    """The columns of a record with its conversation: of a list of messages, of a transcript, or of a list of questions
+    with their answers and of the question with its answer that follows them."""
 
     messages: str = ""
     transcript: str = ""
+    exchanges: str = ""
     pair: _Row | None = None
 
 
@@ -354,14 +368,46 @@ def _whole(record: Any) -> _Whole | None:
     if listed and looks_like_messages(record[listed]):
         return _Whole(messages=listed)
     columns = _columns(record)
+    exchanges = next((key for name in _EXCHANGES if (key := _exchanges(record, name))), "")
     if columns is not None and columns.answer is not None:
-        return _Whole(pair=columns)
+        return _Whole(exchanges=exchanges, pair=columns)
+    if exchanges:
+        return _Whole(exchanges=exchanges)
     for name in _TRANSCRIPTS:
         key = _column(record, (name,), (str, list))
         said = record[key] if key else None
         if turns_of(said) is not None if isinstance(said, str) else _are_turns(said):
             return _Whole(transcript=key)
     return None
+
+
+def _exchanges(record: dict[str, Any], name: str) -> str:
+    """The column of this name if it lists questions with their answers: objects, or lists of two texts; else empty."""
+    key = _column(record, (name,), list)
+    listed = record[key] if key else []
+    if not listed or not all(map(_is_exchange, listed)):
+        return ""
+    firsts = [item[0] for item in listed if isinstance(item, list)]
+    # of ["Ann", "Hello"] the first text is who speaks
+    speakers = len(firsts) > 2 * len(set(firsts)) or any(map(role_of_speaker, firsts))
+    return "" if speakers else key
+
+
+def _is_exchange(item: Any) -> bool:
+    if isinstance(item, list):
+        return len(item) == 2 and all(isinstance(text, str) for text in item)
+    columns = _columns(item)
+    return columns is not None and columns.answer is not None
+
+
+def _asked_and_answered(item: Any, number: int) -> list[Message]:
+    """The messages of a question with its answer."""
+    if isinstance(item, list):
+        return [Message("user", item[0]), Message("assistant", item[1])]
+    columns = _columns(item)
+    assert columns is not None
+    rest = {key: item[key] for key in item if key not in (columns.text, columns.answer)}
+    return _said(item, columns, rest, number, {})
 
 
 def _are_turns(value: Any) -> bool:
@@ -378,6 +424,10 @@ def _recognise_whole(record: Any) -> str | None:
         return None
     if found.pair is not None:
         return f"the records have `{found.pair.text}` and `{found.pair.answer}`"
+    if found.exchanges:
+        return (
+            f"each record is a conversation, whose questions and answers are in `{found.exchanges}`"
+        )
     where = found.messages or found.transcript
     return f"each record is a conversation, which is in `{where}`"
 
@@ -408,12 +458,17 @@ def _read_whole(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         raise BadRecord("the row has no conversation")
     used: set[str] = set()
     messages: list[Message] = []
-    if found.pair is not None:
-        used |= {found.pair.text, found.pair.answer or ""}
+    if found.pair is not None or found.exchanges:
         if system := _column(record, _SYSTEMS, str):
             used.add(system)
             messages.append(Message("system", record[system]))
-        messages += _said(record, found.pair, {}, len(messages) + 1, {})
+        if found.exchanges:
+            used.add(found.exchanges)
+            for item in record[found.exchanges]:
+                messages += _asked_and_answered(item, len(messages) + 1)
+        if found.pair is not None:
+            used |= {found.pair.text, found.pair.answer or ""}
+            messages += _said(record, found.pair, {}, len(messages) + 1, {})
     elif found.messages:
         used.add(found.messages)
         messages += read_messages(record[found.messages])
@@ -448,6 +503,6 @@ ROWS: tuple[Reader, ...] = (
         _recognise_whole,
         _read_whole,
         arrange=_divide_transcripts,
-        title="rows that are a conversation: a list of messages, a transcript, or a question with its answer",
+        title="rows that are a conversation: a list of messages, a transcript, or questions with their answers",
     ),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
-from engine.errors import FormatError
+from engine.errors import FormatError, UnknownFormat
 from engine.records.imports import Parsed
 from tests.engine.formats.reading import opened, parsed, read
 
@@ -57,6 +60,49 @@ def test_row_for_each_question_with_its_answer() -> None:
         [("user", "Where?"), ("assistant", "There.")],
     ]
     assert found[0].conversation.truth == {"score": "1"}
+
+
+@pytest.mark.parametrize(
+    "exchanges",
+    [
+        {"dialog": [{"human": "Hi?", "bot": "Ho."}, {"human": "Bye?", "bot": "Bye."}]},
+        {"conversation": [["Hi?", "Ho."], ["Bye?", "Bye."]]},
+        {"history": [["Hi?", "Ho."]], "prompt": "Bye?", "response": "Bye."},
+    ],
+    ids=["objects", "lists of two texts", "a last question beside them"],
+)
+def test_list_of_questions_with_their_answers(exchanges: dict[str, Any]) -> None:
+    """A list of questions with their answers is one conversation, and a question beside it is its end."""
+    for count in (1, 2):
+        lines = "\n".join(json.dumps({"id": f"c{n}", **exchanges}) for n in range(count))
+        records = parsed(lines.encode())
+        assert [record.conversation.external_id for record in records] == ["c0", "c1"][:count]
+        for record in records:
+            assert [(one.role, one.content) for one in record.conversation.messages] == [
+                ("user", "Hi?"),
+                ("assistant", "Ho."),
+                ("user", "Bye?"),
+                ("assistant", "Bye."),
+            ]
+
+
+@pytest.mark.parametrize("names", [("user", "assistant"), ("Ann", "Ben")])
+def test_speaker_with_a_text_is_no_question_with_its_answer(names: tuple[str, str]) -> None:
+    """Lists of two texts of which the first is who speaks are left to be mapped."""
+    record = {"id": "a", "conversation": [[name, f"text {n}"] for n in range(3) for name in names]}
+    with pytest.raises(UnknownFormat, match="`conversation`"):
+        opened(json.dumps(record).encode())
+
+
+def test_questions_of_several_objects_are_not_taken_apart() -> None:
+    """Objects that list questions with their answers under an unknown name are refused, not divided by question."""
+    record = {
+        "id": "a",
+        "rounds": [{"human": "Hi?", "bot": "Ho."}, {"human": "Yes?", "bot": "No."}],
+    }
+    with pytest.raises(UnknownFormat, match="`rounds`"):
+        opened(b"\n".join([json.dumps(record).encode()] * 2))
+    assert len(parsed(json.dumps({"data": record["rounds"]}).encode())) == 2
 
 
 def test_transcript_in_a_column() -> None:
