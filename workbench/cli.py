@@ -156,6 +156,8 @@ COMMANDS = (
     Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
     Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("repair", "save what can be read of a damaged project file", "repairing:repair_project"),
+    Command("backup", "copy a project beside itself, and keep the newest copies", "backups:backup"),
+    Command("restore", "list the backups of a project, or put one in its place", "backups:restore_backup"),
     Command("merge", "join project files that shared one job on several machines", "merging:merge_projects"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),

@@ -78,7 +78,7 @@ def damaged(path: str, found: object) -> ProjectError:
     """The error that says that the project at `path` is damaged, and by what that was found."""
     return ProjectError(
         f"{os.path.basename(path)} is damaged ({found}).",
-        "Restore a copy, or save what can still be read: `workbench repair FILE -o NEW`.",
+        "See `workbench restore FILE` for backups, or save what can still be read: `workbench repair FILE -o NEW`.",
     )
 
 

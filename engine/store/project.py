@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
 from engine.store import runs
+from engine.store.backups import copy_whole
 from engine.store.failures import damaged, translate_file_errors, translate_sqlite_errors
 from engine.store.lock import WriteLock, is_held
 from engine.store.migrations.m001_conversations import APPLICATION_ID
@@ -388,13 +389,4 @@ def _back_up(conn: sqlite3.Connection, real: str, schema: int) -> None:
     while os.path.exists(target):
         count += 1
         target = f"{real}.backup-{schema}-{count}"
-    partial = target + ".partial"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(partial)
-    try:
-        conn.execute("VACUUM INTO ?", (partial,))
-        os.rename(partial, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
-        raise
+    copy_whole(conn, target)

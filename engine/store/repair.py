@@ -71,7 +71,7 @@ def repair(damaged: str, target: str) -> Repair:
         with suppress(FileNotFoundError):
             os.unlink(target)
         raise ProjectError(
-            f"{damaged} cannot be repaired: {error}.", "Restore a backup."
+            f"{damaged} cannot be repaired: {error}.", "See `workbench restore FILE` for backups."
         ) from error
     except BaseException:
         with suppress(FileNotFoundError):
@@ -92,7 +92,7 @@ def _contents(source: sqlite3.Connection, path: str) -> list[tuple[str, str, str
     Raises:
         ProjectError: It is no project, or one of a newer version, or this cannot be read.
     """
-    hint = "Restore a backup: the program keeps one beside the file for each upgrade."
+    hint = "See `workbench restore FILE` for backups; the program makes one before each upgrade."
     try:
         (application,) = source.execute("PRAGMA application_id").fetchone()
         (schema,) = source.execute("PRAGMA user_version").fetchone()
