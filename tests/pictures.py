@@ -1,0 +1,141 @@
+"""The pictures of the documentation, taken anew from a project: `python -m tests.pictures PROJECT`.
+
+The README's are of the demo (`workbench demo`). The project is copied first, because some keys give verdicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from textual.pilot import Pilot
+
+from engine.services.workspace import Workspace
+from tests.screens.driving import press, settle
+from workbench.app import WorkbenchApp
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "screenshots"
+SIZE = (120, 36)
+
+
+class Still(NamedTuple):
+    """One picture: its name, the keys that lead there from the overview, and whether its theme is light."""
+
+    name: str
+    keys: Sequence[str]
+    light: bool = False
+
+
+class Step(NamedTuple):
+    """One step of the moving picture: the keys pressed, and for how many seconds the screen then stands."""
+
+    keys: Sequence[str]
+    seconds: float
+
+
+STILLS = (
+    Still("overview-dark", ()),
+    Still("conversations-dark", ("2", "down", "down")),
+    Still("triage-dark", ("3",)),
+    Still("reader-light", ("2", "down", "enter"), light=True),
+    Still("tree-dark", ("4", "enter")),
+    Still("goals-dark", ("5",)),
+    Still("desk-dark", ("6",)),
+)
+MOVING = "session"
+MOVING_SIZE = (110, 30)
+STEPS = (
+    Step((), 4),
+    Step(("3",), 4),
+    Step(("i",), 3),
+    Step(("5",), 4),
+    Step(("6",), 4),
+    Step(("y",), 3),
+    Step(("4", "enter"), 4),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Takes all pictures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.pictures")
+    parser.add_argument("project", type=Path)
+    project = parser.parse_args(arguments).project
+    for still in STILLS:
+        (picture,) = _taken(project, SIZE, [still.keys], light=still.light)
+        (FOLDER / f"{still.name}.svg").write_text(picture, encoding="utf-8")
+    frames = _taken(project, MOVING_SIZE, [step.keys for step in STEPS])
+    moving = animated(frames, [step.seconds for step in STEPS])
+    (FOLDER / f"{MOVING}.svg").write_text(moving, encoding="utf-8")
+    return 0
+
+
+def _taken(
+    project: Path, size: tuple[int, int], steps: Sequence[Sequence[str]], *, light: bool = False
+) -> list[str]:
+    """The screen after each step, as SVG that asks nothing of the network."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(shutil.copy(project, folder))
+        with Workspace(copy) as workspace:
+            app = WorkbenchApp(workspace.services(), workspace.subscribe)
+            return asyncio.run(_pictures(app, size, steps, light))
+
+
+async def _pictures(
+    app: WorkbenchApp, size: tuple[int, int], steps: Sequence[Sequence[str]], light: bool
+) -> list[str]:
+    found: list[str] = []
+    async with app.run_test(size=size, notifications=False) as pilot:
+        await _rest(pilot)
+        if light:
+            await press(pilot, "T")
+        for keys in steps:
+            await press(pilot, *keys)
+            await _rest(pilot)
+            found.append(without_requests(app.export_screenshot(title="workbench demo.wb")))
+    return found
+
+
+async def _rest(pilot: Pilot[None]) -> None:
+    """Waits until what a key set off is on the screen, also what comes by a timer."""
+    for _ in range(5):
+        await settle(pilot)
+        await pilot.pause(0.2)
+
+
+def without_requests(picture: str) -> str:
+    """A picture of Textual without the fonts that it would fetch: whoever looks at it has one of a fixed width."""
+    return re.sub(r"@font-face\s*\{.*?\}\s*", "", picture, flags=re.S)
+
+
+def animated(pictures: Sequence[str], seconds: Sequence[float]) -> str:
+    """One SVG that shows pictures of one size in turn, for so many seconds each, again and again."""
+    (opening,) = {re.findall(r"<svg[^>]*>", picture)[0] for picture in pictures}
+    total = sum(seconds)
+    rules: list[str] = []
+    groups: list[str] = []
+    begin = 0.0
+    for number, (picture, length) in enumerate(zip(pictures, seconds, strict=True)):
+        first, last = 100 * begin / total, 100 * (begin + length) / total
+        shown = f"{first:.3f}%,{last:.3f}%{{visibility:visible}}"
+        hidden = "" if number == 0 else "0%{visibility:hidden}"
+        after = "" if last > 99.9 else f"{last + 0.001:.3f}%,100%{{visibility:hidden}}"
+        rules.append(f"@keyframes k{number}{{{hidden}{shown}{after}}}")
+        rules.append(
+            f".f{number}{{visibility:hidden;animation:k{number} {total}s step-end infinite}}"
+        )
+        inner = picture.split(opening, 1)[1].rsplit("</svg>", 1)[0]
+        groups.append(f'<g class="f{number}">{inner}</g>')
+        begin += length
+    still = "@media (prefers-reduced-motion){.f0{visibility:visible}g{animation:none!important}}"
+    return f"{opening}<style>{''.join(rules)}{still}</style>{''.join(groups)}</svg>\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
