@@ -20,7 +20,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 States = NDArray[np.float32]
+StoredStates = NDArray[np.float32] | NDArray[np.float16]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -45,6 +47,9 @@ STRENGTHS = (1e-3, 1e-2)
 
 MOST_ROWS = 4_000
 """Boundaries that one regression is trained on at most; more change the scores little and take long."""
+
+AT_ONCE = 200_000
+"""Boundaries that are scored at once, which bounds the memory."""
 
 SEED = 20_261_122
 STEPS = FOLDS * REPEATS
@@ -70,7 +75,7 @@ class CrossFit:
 
 
 def cross_fit(
-    states: States,
+    states: StoredStates,
     end: Bools,
     group: Ints,
     on_fold: OnFold = lambda: None,
@@ -80,7 +85,7 @@ def cross_fit(
     """Scores every boundary by a probe that never saw its group.
 
     Args:
-        states: Hidden states, shape (boundaries, dimensions).
+        states: Hidden states, shape (boundaries, dimensions); float16 is computed with as float32.
         end: Label of each boundary, shape (boundaries,).
         group: Group of each boundary, shape (boundaries,): boundaries of one conversation, and of conversations nearly
             equal to it, share one.
@@ -153,7 +158,7 @@ def fit(states: States, end: Bools, group: Ints) -> Probe:
 
 
 def _one_repeat(
-    states: States,
+    states: StoredStates,
     end: Bools,
     group: Ints,
     learn: Bools,
@@ -170,7 +175,7 @@ def _one_repeat(
     values = np.empty(len(end))
     for number in range(FOLDS):
         train = _rows(np.flatnonzero(learn & (fold != number)), end, random)
-        known = states[train], end[train]
+        known = _computable(states[train]), end[train]
         weight = even_weights(end[train], group[train])
         strength, held_out = _strength(*known, group[train], weight, random, strengths)
         line = Calibration.line(held_out, end[train], weight)
@@ -223,7 +228,13 @@ def _strength(
     return strength, values
 
 
-def log_odds(states: States, end: Bools, weight: Floats, strength: float, wanted: States) -> Floats:
+def _computable(states: StoredStates) -> States:
+    return states.astype(np.float32) if states.dtype == np.float16 else cast("States", states)
+
+
+def log_odds(
+    states: States, end: Bools, weight: Floats, strength: float, wanted: StoredStates
+) -> Floats:
     """Log-odds of an end at `wanted`, by a regression on the other states with both classes of equal weight.
 
     Args:
@@ -245,7 +256,11 @@ def log_odds(states: States, end: Bools, weight: Floats, strength: float, wanted
     scale = StandardScaler().fit(states)
     model = LogisticRegression(C=strength, max_iter=300)
     model.fit(scale.transform(states), end, sample_weight=weight / share * len(end) / 2)
-    return np.asarray(model.decision_function(scale.transform(wanted)), dtype=np.float64)
+    found = [
+        np.asarray(model.decision_function(scale.transform(_computable(wanted[first:last]))))
+        for first, last in pairwise([*range(0, len(wanted), AT_ONCE), len(wanted)])
+    ]
+    return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
 
 
 def even_weights(end: Bools, group: Ints) -> Floats:

@@ -131,6 +131,16 @@ def fingerprint(conn: sqlite3.Connection, config_hash: str) -> str:
     return hashlib.sha256(known.encode()).hexdigest()[:16]
 
 
+def shape(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
+    """Number of boundaries with states under a configuration, and of dimensions; (0, 0) without any."""
+    boundaries, size = conn.execute(
+        "SELECT coalesce(sum(json_array_length(boundaries)), 0), coalesce(sum(length(states)), 0)"
+        " FROM hidden_state WHERE config_hash = ?",
+        (config_hash,),
+    ).fetchone()
+    return boundaries, size // (2 * boundaries) if boundaries else 0
+
+
 def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
     """All that is stored under a configuration, in the order of the conversations' ids."""
     rows = conn.execute(f"{_ENTRIES} ORDER BY conversation_id", (config_hash,))

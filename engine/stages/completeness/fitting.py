@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.completeness import bundled_probe, near_duplicates, probe
 from engine.completeness.position import by_position
@@ -24,6 +25,7 @@ from engine.store import conversations, hidden_states, runs, scores
 from engine.store.hidden_states import StateEntry
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.sql import snapshot
 from engine.validate.endings import Cuts, draw_cuts, matched
 from engine.validate.keywords import sounds_complete
 from engine.validate.statistics.ranking import auroc
@@ -41,13 +43,15 @@ class _Read:
     """What the reading stage kept, in the order of the conversations' ids.
 
     Attributes:
-        entries: All conversations, those without states too.
+        entries: All conversations, those without states too. Their states are in `states` only.
         usable: Those with states; `names` are their external ids.
+        states: Of all boundaries of `usable` in order, shape (boundaries, dimensions).
     """
 
     entries: list[StateEntry]
     usable: list[StateEntry]
     names: list[str]
+    states: NDArray[np.float16]
 
     @property
     def counts(self) -> list[int]:
@@ -196,18 +200,12 @@ class FittingStage(CpuStage):
                     f" {len(counts):,}.",
                     "Read more conversations, or score with --mode tuned.",
                 )
-        states = np.concatenate(
-            [
-                np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
-                for entry in read.usable
-            ]
-        ).astype(np.float32)
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         group = np.repeat(groups, counts)
         if bundled is not None:
-            fitted = _Fitted(bundled.p(states), None, SAMPLES_PROBE)
+            fitted = _Fitted(bundled.p(read.states.astype(np.float32)), None, SAMPLES_PROBE)
         else:
-            fit = probe.cross_fit(states, end, group, lambda: report(1, "fitting"))
+            fit = probe.cross_fit(read.states, end, group, lambda: report(1, "fitting"))
             fitted = _Fitted(fit.p, fit.spread)
         if different < probe.FOLDS:
             return fitted
@@ -289,11 +287,21 @@ def _curves(numbers: list[list[int]], p: Floats) -> list[Floats]:
 
 
 def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
-    entries = list(hidden_states.of_config(conn, states_key))
+    with snapshot(conn):
+        shape = hidden_states.shape(conn, states_key)
+        # One array, which is filled row by row: a million conversations have gigabytes of states.
+        states = np.empty(shape, dtype="<f2")
+        entries, first = [], 0
+        for entry in hidden_states.of_config(conn, states_key):
+            if entry.places:
+                last = first + len(entry.places)
+                states[first:last] = np.frombuffer(entry.states, dtype="<f2").reshape(-1, shape[1])
+                first = last
+            entries.append(replace(entry, states=b""))
     usable = [entry for entry in entries if entry.places]
     ids = [entry.conversation_id for entry in usable]
     names = {row.id: row.external_id for row in conversations.rows(conn, ids)}
-    return _Read(entries, usable, [names[key] for key in ids])
+    return _Read(entries, usable, [names[key] for key in ids], states)
 
 
 def _score_entries(read: _Read, scored: Floats) -> list[ScoreEntry]:

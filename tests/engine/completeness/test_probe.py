@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from engine.completeness import probe
 from engine.completeness.probe import (
     MOST_ROWS,
     STEPS,
@@ -65,6 +66,17 @@ class TestCrossFit:
         first = cross_fit(*data, lambda: folds.append(1))
         assert len(folds) == STEPS
         assert cross_fit(*data).p.tolist() == first.p.tolist()
+
+    def test_stored_states_in_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """States as they are stored give the bits of the same ones in single precision; pieces change no more than the
+        last digits.
+        """
+        states, end, group = made(40, signal=1.0)
+        stored = states.astype(np.float16)
+        whole = cross_fit(stored.astype(np.float32), end, group).p
+        assert cross_fit(stored, end, group).p.tolist() == whole.tolist()
+        monkeypatch.setattr(probe, "AT_ONCE", 7)
+        assert cross_fit(stored, end, group).p == pytest.approx(whole, abs=1e-4)
 
     def test_many_boundaries_are_drawn_from(self) -> None:
         """With more boundaries than are trained on, all are scored, and as well as the best rule."""
