@@ -240,6 +240,8 @@ class _NounPhrase:
             tail = self.run[-count:]
             if _AFTER.issuperset(tail):
                 return
+            if not self.determiner and tail[0].endswith("ed") and tail[0] not in ED_NOUNS:
+                continue  # "priced restaurant", of "moderately priced restaurant"
             determiner = self.determiner
             if determiner in ("a", "an"):
                 vowel = tail[0][0] in "aeiou" and not tail[0].startswith(
@@ -315,6 +317,12 @@ def _with_verb(
         and (verb[0] in ("get", "find") or verb[1] == "in")
     ):
         return
+    if (
+        len(verb) == 2
+        and verb[1] not in _PARTICLES
+        and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION
+    ):
+        return  # "generate for a schema", where the object stands after it or nowhere
     first = _noun_phrase(words, at)
     if first is None:
         return
@@ -341,6 +349,20 @@ def _with_verb(
             )
 
 
+_TAKE_PREPOSITION = word_set(
+    "apply ask browse check connect cook drive enter go hear inquire learn leave listen look meet move navigate pay "
+    "plan practise practice prepare read register reply report return ride run search shop sign speak start stay study "
+    "subscribe switch talk transfer travel try turn upgrade withdraw write"
+)
+"""Request verbs that a preposition may follow at once: "look for a flight", but not "generate for a schema"."""
+_NO_NOUNS = word_set(
+    "add analyse analyze apply arrange assess attend borrow bring calculate choose collect complete configure confirm "
+    "create decide delete deliver describe determine develop enter explain explore extract generate get give go hear "
+    "identify implement improve install join learn locate modify navigate organise organize prepare receive recommend "
+    "recover redeem reduce register remind remove replace reschedule resolve restore retrieve see select sell send "
+    "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
+)
+"""Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
 _PARTICLES = word_set("up out off on down back over")
 _LINKS = word_set("of for at in to from with on about")
 
@@ -358,8 +380,8 @@ def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
         if found.end < len(words) and words[found.end] in _LINKS:
             second = _noun_phrase(words, found.end + 1)
             own = found.run[-1:]
-            if own[0].endswith("ed") and own[0] not in ED_NOUNS:
-                second = None  # "listed in the item"
+            if own[0] in _NO_NOUNS or (own[0].endswith("ed") and own[0] not in ED_NOUNS):
+                second = None  # "generate for a schema", "listed in the item"
             for one in second.forms(2) if second else ():
                 link = words[found.end]
                 content = (*own, *one.content)

@@ -57,6 +57,24 @@ def test_nothing_is_asked_for(text: str) -> None:
     assert asked(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "left_out", "there"),
+    [
+        ("Generate for a schema the missing keys", "generate for a schema", None),
+        ("Remind me about tennis", "remind about tennis", None),
+        ("Look for a flight", None, "look for a flight"),
+        ("Sign up for a course", None, "sign up for a course"),
+        ("find me a moderately priced restaurant", "priced restaurant", None),
+        ("Dispute an unauthorized charge", None, "dispute an unauthorized charge"),
+    ],
+)
+def test_verbs_keep_their_object(text: str, left_out: str | None, there: str | None) -> None:
+    """No phrase joins a verb that needs an object to a preposition, nor begins with the participle of an adverb."""
+    found = [" ".join(one.words) for one in phrases(text, REQUEST_VERBS)]
+    assert left_out not in found
+    assert there is None or there in found
+
+
 _WRITTEN = (
     "I want to find a hotel in Paris . please book 2 cheap tickets for my wife and cancel it , don't can you help me"
     " with the U-Bahn station's opening hours ? https://a.b/c x_y 我想订机票 « naïve » -- (really) is it going to rain"
