@@ -9,14 +9,15 @@ Clock = Callable[[], float]
 """A monotonic clock, in seconds."""
 
 WINDOW_SECONDS = 20.0
-"""Length of the window over which the rate is measured."""
+"""Length of the window over which the rate is measured, where nothing else is said."""
 
 
 class RateMeter:
-    """Measures the rate of a job over the last `WINDOW_SECONDS`."""
+    """Measures the rate of a job over the last seconds."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, window: float = WINDOW_SECONDS) -> None:
+        """`window` is the length of the window in seconds, which should hold several batches."""
+        self._clock, self._window = clock, window
         self._marks: deque[tuple[float, int]] = deque()
 
     def mark(self, done: int) -> None:
@@ -25,7 +26,7 @@ class RateMeter:
         if self._marks and self._marks[-1][1] == done:
             return  # inside a batch that takes longer than the window the rate sinks, but does not vanish
         self._marks.append((now, done))
-        while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
+        while len(self._marks) > 2 and self._marks[1][0] <= now - self._window:
             self._marks.popleft()
 
     def rate(self) -> float | None:

@@ -37,6 +37,10 @@ PROGRESS_SECONDS = 0.1
 FINENESS = 1_000_000
 """Parts in which the rate of a share is measured."""
 
+SHARE_SECONDS = 300.0
+"""Window for the rate of a share. A batch of long logs takes longer than the window of a count, and inside it the share
+is a guess that its end corrects at once; over some batches the two even out."""
+
 CHANGED_SECONDS = 1.0
 """Least time between two `DataChanged` events of one job, because open screens read the project again after each."""
 
@@ -83,7 +87,7 @@ class _Running:
         self.stage = stage
         self.run_id = run_id
         self.rate_meter = RateMeter(clock)
-        self._share_meter = RateMeter(clock)
+        self._share_meter = RateMeter(clock, SHARE_SECONDS)
         self.last = Progress(0, None, "waiting")
 
     def mark(self, progress: Progress) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from engine import folders
+from engine.records.runs import Estimate
 from engine.records.scores import CurvePoint, ScoreRow, State
 from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.command_line import data, workbench
@@ -212,3 +213,12 @@ def test_the_reason_names_where_it_seemed_done(turns: tuple[int, int], place: st
     found = first_look.reason(score, "user", "book a table")
     assert f"seemed done after {place} (.90) and went on" in found
     assert "book a table" in found
+
+
+def test_a_busy_machine_is_expected_to_stay_busy() -> None:
+    """After a measurement at half the expected speed twice the time is expected; a faster one changes nothing."""
+    cost = Estimate(10, 6_000, 100.0, 60.0, "model")
+    assert first_look.at_speed(cost, 50.0) == 120.0
+    assert first_look.at_speed(cost, 300.0) == 60.0
+    assert first_look.at_speed(cost, None) == 60.0
+    assert first_look.at_speed(Estimate(10, 6_000, None, None, "model"), 50.0) is None

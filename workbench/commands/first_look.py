@@ -22,6 +22,7 @@ from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft
 from engine.number_format import counted, duration, probability
 from engine.records.conversations import ConversationRow
+from engine.records.runs import Estimate
 from engine.records.scores import LEAST_FOR_PROBE, ScoreRow, State
 from engine.services.import_accounts import account_lines
 from engine.services.run_requests import ClusteringRequest, ScoringRequest
@@ -227,12 +228,12 @@ class _FirstLook:
         if scoring.reading.name != "read":
             self._time_left.end("read")
 
-    def _tune(self, scoring: ScoringRun) -> float | None:
-        """Runs the stages before the reading, then counts tokens; returns the seconds that reading takes."""
+    def _tune(self, scoring: ScoringRun) -> Estimate:
+        """Runs the stages before the reading, then counts tokens; returns what reading is expected to cost."""
         self._run(scoring.stages[: scoring.stages.index(scoring.reading)])
-        seconds = self._workspace.scoring_runs.estimate(scoring).seconds
-        self._time_left.expect(scoring.reading.name, seconds)
-        return seconds
+        cost = self._workspace.scoring_runs.estimate(scoring)
+        self._time_left.expect(scoring.reading.name, cost.seconds)
+        return cost
 
     def _provisional(self, scoring: ScoringRun) -> bool:
         """Prints provisional scores from a random part of the logs; returns whether there are any.
@@ -240,7 +241,8 @@ class _FirstLook:
         Logs that are read soon, that were scored before, or of which too few are read for a probe get none. Where even
         those few would take too long, the ends of logs are read, which the final scores do without.
         """
-        seconds = self._tune(scoring)
+        cost = self._tune(scoring)
+        seconds = cost.seconds
         counts = self._services.conversations.counts()
         if not isinstance(scoring.reading, ReadingStage) or counts.scored:
             return False
@@ -253,6 +255,9 @@ class _FirstLook:
         if not isinstance(part.scored, FittingStage):
             return False
         run_stages(self._workspace, [part.reading], self._narrator)
+        if ends and isinstance(part.reading, ReadingStage):
+            seconds = at_speed(cost, part.reading.tokens_per_second())
+            self._time_left.expect(scoring.reading.name, seconds)
         with self._workspace.project.reading() as conn:
             left = len(part.reading.waiting(conn))
         if not ends and (not left or part.scored.waiting() < LEAST_FOR_PROBE):
@@ -390,6 +395,16 @@ class _FirstLook:
             f"  workbench list {project} --sort p --limit {MOST_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
+
+
+def at_speed(cost: Estimate, measured: float | None) -> float | None:
+    """The seconds of an estimate, or more where the speed measured just now (tokens a second) is lower.
+
+    The speed is that of shorter texts, which are read faster, so it is no reason to expect less.
+    """
+    if cost.seconds is None or not cost.tokens or measured is None:
+        return cost.seconds
+    return max(cost.seconds, cost.tokens / measured)
 
 
 def reason(score: ScoreRow, last_role: str, label: str | None) -> str:

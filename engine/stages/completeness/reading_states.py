@@ -30,8 +30,8 @@ from engine.worker.client import ModelProcess, OnProgress
 QUESTION = Question(None, states=True)
 """The log alone, without a prompt."""
 
-TOKENS_PER_CHAR = 0.4
-"""Tokens for each character of the messages, headers and calls included, until the logs that were read tell."""
+TOKENS_PER_CHAR = 0.25
+"""Tokens for each character of English messages, until the logs that were read tell."""
 
 
 class ReadingStage(BlockStage[int, StateEntry]):
@@ -67,12 +67,13 @@ class ReadingStage(BlockStage[int, StateEntry]):
         self._selection, self._measured, self._seconds = selection, measured, seconds
         self._ends = ends
         self._tokens = self.read = self.skipped = 0
+        self._spent = 0.0
         self._chars = self._chars_read = self._chars_before = self._block = 0
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        what = "the ends of conversations" if self._ends else "conversations"
+        what = "ends of logs" if self._ends else "conversations"
         return f"Reading {what} with {self._work.model.label}"
 
     @property
@@ -131,11 +132,16 @@ class ReadingStage(BlockStage[int, StateEntry]):
         start = time.monotonic()
         for block in planned:
             self._block = sum(chars[key] for key in block)
-            if self._seconds is not None and self.read + self.skipped >= LEAST_FOR_PROBE:
-                spent = time.monotonic() - start
-                if spent * (1 + self._block / max(1, self._chars_read)) > self._seconds:
-                    return
+            expected = self._spent * (1 + self._block / max(1, self._chars_read))
+            enough = self.read + self.skipped >= LEAST_FOR_PROBE
+            if self._seconds is not None and enough and expected > self._seconds:
+                return
             yield block
+            self._spent = time.monotonic() - start
+
+    def tokens_per_second(self) -> float | None:
+        """The speed that was measured in this run, without loading the model; None where nothing was read."""
+        return self._tokens / self._spent if self._tokens and self._spent > 0 else None
 
     def summary(self) -> str:
         """The result in one sentence with counts."""

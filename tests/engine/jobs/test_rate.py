@@ -58,6 +58,28 @@ class TestPace:
             assert eta is None or eta >= 0
 
 
+def test_one_batch_does_not_change_the_time_left_of_a_long_window() -> None:
+    """Batches of 30 s whose end corrects the share from 5 to 10% leave the estimate within a factor of 1.6, where a
+    window shorter than a batch makes it five times too small."""
+    found = {}
+    for window in (20.0, 300.0):
+        clock = Clock()
+        meter = RateMeter(clock, window)
+        meter.mark(0)
+        told = []
+        for batch in range(10):
+            for second in range(1, 31):
+                clock.now += 1
+                share = 5 * second / 30 if second < 30 else 10
+                meter.mark(1000 * batch + round(100 * share))
+                if batch in range(1, 9):
+                    left = 30 * (9 - batch) + 30 - second
+                    told.append((meter.eta(1000 * batch + round(100 * share), 10_000) or 0) / left)
+        found[window] = min(told), max(told)
+    assert 1 / 1.6 < found[300.0][0] < found[300.0][1] < 1.6
+    assert found[20.0][0] < 1 / 1.6 or found[20.0][1] > 1.6
+
+
 def test_time_left_stays_inside_a_long_batch() -> None:
     """A batch that takes longer than the window does not take the time left away; it grows."""
     clock = Clock()
