@@ -47,11 +47,12 @@ def _left_pieces(progress: ReviewProgress) -> list[Piece]:
 
 
 def status_content(progress: ReviewProgress) -> Content:
-    """Order, least similarity, agreement of model and person, model calls that are left, basis of the probability."""
+    """Order, least similarity where there is one, agreement of model and person, model calls that are left."""
     parts: list[Piece] = [
         (ORDERS[progress.order][0], "bold"),
-        (f" · {_least_similarity(progress) or 'any similarity'}", "$tone-muted"),
     ]
+    if least := _least_similarity(progress):
+        parts.append((f" · {least}", "$tone-muted"))
     if progress.agreement.n:
         parts.append(f" · model agrees {format_agreement(progress.agreement)}")
     if progress.unasked:
@@ -61,11 +62,6 @@ def status_content(progress: ReviewProgress) -> Content:
         )
         pairs = number_format.counted(progress.unasked, "pair")
         parts.append((f" · {pairs} not asked about: {calls}{wait}", "$tone-muted"))
-    fitted = number_format.counted(progress.learned_from, "decision")
-    basis = (
-        f"probability fitted on {fitted}" if progress.learned_from else "probability not fitted yet"
-    )
-    parts.append((f" · {basis}", "$tone-muted"))
     return Content.assemble(*parts)
 
 

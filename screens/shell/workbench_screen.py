@@ -67,7 +67,7 @@ TIGHT_TITLES = SHORT_TITLES | {
     "models": "Mod",
     "validation": "Val",
 }
-"""Titles of modes where a text of the screen stands beside them on a narrow terminal."""
+"""Titles of modes that leave room for the project's name, or a text of the screen, on a narrow terminal."""
 
 
 FORMS = {
@@ -89,8 +89,8 @@ LEAST_NAME = 8
 class TitleLine(Widget):
     """The modes, a text of the screen, whether the project is offline or read-only, and its name.
 
-    Where they do not fit, the titles of the modes become short, without the project's name if need be, then as short as
-    they can be read; only then those of other modes shrink to their keys, and the name is cut.
+    Where they do not fit, the titles of the modes become short, then as short as they can be read, then lose the space
+    after their keys and the project's name; only then those of other modes shrink to their keys.
     """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
@@ -120,7 +120,7 @@ class TitleLine(Widget):
         for length in LENGTHS:
             self._titles = titles_of(self._mode, length)
             keyed = int(length == "tight")  # where no space parts key and title, a colour does
-            needed = badges.cell_length if length in ("short", "tight") else least
+            needed = badges.cell_length if length == "tight" else least
             if sum(len(title) for title in self._titles) <= width - wanted - needed:
                 break
         tabs = Content("").join(
@@ -178,8 +178,8 @@ class TitleLine(Widget):
             self.notify(one_line(reason), title="Offline", markup=False)
 
 
-Length = Literal["whole", "short", "tight", "key"]
-LENGTHS: tuple[Length, ...] = ("whole", "short", "tight", "key")
+Length = Literal["whole", "short", "shorter", "tight", "key"]
+LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
 
 
 def titles_of(mode: str, length: Length) -> list[str]:
@@ -190,6 +190,8 @@ def titles_of(mode: str, length: Length) -> list[str]:
             titles.append(f" {key} {title} ")
         elif length == "key":
             titles.append(f" {key} ")
+        elif length == "shorter":
+            titles.append(f"{key} {TIGHT_TITLES.get(name, title)} ")
         elif length == "tight":
             titles.append(f"{key}{TIGHT_TITLES.get(name, title)} ")
         else:

@@ -158,16 +158,20 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
     title, _, model = one_line(job.title).partition(" with ")
     wanted = len("▸   ") + cell_len(bar) + cell_len(" · ".join(facts))
     title = one_line(title, max(LEAST_TITLE, room - wanted))
-    if job.note:
-        facts.append(one_line(job.note))
+    more = [one_line(job.note)] if job.note else []
     if job.rate is not None:
-        facts.append(
+        more.append(
             f"{number_format.amount(job.rate)}/s" if job.rate >= 1 else f"{job.rate * 60:.0f}/min"
         )
     if model:
-        facts.append(model)
+        more.append(model)
     if len(jobs) > 1:
-        facts.append(f"{len(jobs) - 1} more waiting")
+        more.append(f"{len(jobs) - 1} more waiting")
+    left = room - len("▸  ") - cell_len(title + bar + " · ".join(facts))
+    for fact in more:  # each whole or not at all
+        if cell_len(f" · {fact}") <= left:
+            facts.append(fact)
+            left -= cell_len(f" · {fact}")
     line = Content.assemble((f"▸ {title} ", "bold"), (bar, "$tone-accent"), " · ".join(facts))
     line = line.truncate(room, ellipsis=True)
     return Content.assemble(line, " " * (width - line.cell_length - hint.cell_length), hint)

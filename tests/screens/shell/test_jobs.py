@@ -57,6 +57,17 @@ class TestProgress:
                 assert "Scoring completeness" in line
                 assert "1,234,567 tokens read" in line
 
+    async def test_what_does_not_fit_is_left_out_whole(self) -> None:
+        """At 80 columns no fact is cut: the note that does not fit is left out, the rate that does is shown."""
+        support = project()
+        note = "9,876,543 tokens read of the logs of an agent that talks"
+        async with opened(support, size=(80, 24)) as pilot:
+            support.emit(replace(PROGRESS, title="Reading logs with a model", note=note))
+            await settle(pilot)
+            line = lines(pilot)[-1]
+            assert "3 min left · 412 of 812 · 2/s" in line
+            assert "…" not in line
+
     async def test_it_moves_inside_a_long_batch(self) -> None:
         """While the count of conversations stands still, share, bar and time left follow the tokens that are read."""
         support = project()

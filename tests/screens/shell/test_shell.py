@@ -247,8 +247,10 @@ class TestTitleAndJobs:
 
     @pytest.mark.parametrize("width", [60, 80, 120])
     async def test_every_mode_is_in_sight(self, width: int) -> None:
-        """However narrow, the key of every mode is in the title line; at 80 columns each has a name, and `V` too."""
-        async with opened(clustered(), size=(width, 24), mode="1") as pilot:
+        """However narrow, the key of every mode is in the title line; at 80 columns each has a name, and `V` too, and
+        the project is named."""
+        support = clustered()
+        async with opened(support, size=(width, 24), mode="1") as pilot:
             for name, mode, title in MODES:
                 await press(pilot, mode)
                 line = lines(pilot)[0]
@@ -257,8 +259,10 @@ class TestTitleAndJobs:
                 assert any(f"{mode} {one} " in line or f"{mode}{one} " in line for one in names)
                 if width == 80:
                     tight = all(f"{key}{TIGHT_TITLES.get(n, t)} " in line for n, key, t in TABS)
-                    short = all(f"{key} {SHORT_TITLES.get(n, t)} " in line for n, key, t in TABS)
-                    assert tight if name in ("triage", "desk") else short  # which show their place
+                    spaced = all(f"{key} {TIGHT_TITLES.get(n, t)} " in line for n, key, t in TABS)
+                    assert tight if name in ("triage", "desk") else spaced  # which show their place
+                    named = line.rstrip()[-6:].rstrip("…") in support.name
+                    assert named or name == "desk"  # which shows its long place instead
                 assert all(f" {key}" in f" {line}" for _, key, _ in TABS)
                 assert len(line) == width
 
