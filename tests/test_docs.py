@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from engine.errors import UsageError
+from tests import command_reference
 from tests.conftest import LONGEST
+from workbench.cli import _with_command, _with_joined_filters, build_parser
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -29,6 +34,9 @@ _PATH = re.compile(r"(?<![\w./~-])(?:engine|screens|workbench|training|tests|doc
 _PLACEHOLDER = re.compile(r"(?:^|/)[A-Z]+(?:[./_]|$)")
 """A part in capitals (`engine/formats/NAME.py`) is for the reader to fill in."""
 _MODULE = re.compile(r"python (?:-\S+ )*-m ((?:engine|screens|workbench|training|tests)(?:\.\w+)*)")
+_BLOCK = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_OPEN = re.compile(r"\.\.\.|…|\||\[|--help|\b(?:COMMAND|WHAT|SHELL)\b|^workbench PROJECT")
+"""A command in which something is for the reader to fill in, beside names of files."""
 
 
 @cache
@@ -72,6 +80,39 @@ class TestEveryPage:
         """Every module that the page runs with `python -m` exists."""
         named = sorted(set(_MODULE.findall(page.read_text(encoding="utf-8"))))
         assert not [module for module in named if find_spec(module) is None]
+
+    def test_commands_exist(self, page: Path) -> None:
+        """Every command in an example is complete and has these options; one in a sentence may leave out what it works
+        on."""
+        if page == command_reference.PAGE:
+            pytest.skip("generated out of the parser")
+        text = page.read_text(encoding="utf-8")
+        wrong = []
+        for command, whole in [*_examples(text), *_mentions(text)]:
+            try:
+                words = _with_command(shlex.split(command)[1:])
+                build_parser().parse_args(_with_joined_filters(words))
+            except UsageError as error:
+                if whole or "arguments are required" not in error.message:
+                    wrong.append(f"{command}: {error.message}")
+        assert not wrong
+
+
+def _examples(text: str) -> Iterator[tuple[str, bool]]:
+    """The commands in the blocks of a page, without comments, pipes and redirections."""
+    for block in _BLOCK.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            command = re.split(r"\s#|\s[|<>]|\s&&|;", line)[0].strip()
+            if command.startswith("workbench ") and not _OPEN.search(command):
+                yield command, True
+
+
+def _mentions(text: str) -> Iterator[tuple[str, bool]]:
+    """The commands in the sentences of a page."""
+    for code in _CODE.findall(_FENCE.sub("", text)):
+        command = re.split(r"\s[|<>]|;", code.strip("`"))[0]
+        if command.startswith("workbench ") and not _OPEN.search(command):
+            yield command, False
 
 
 def test_decisions_have_an_index() -> None:
