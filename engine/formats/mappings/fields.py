@@ -34,8 +34,8 @@ _TEXT_NAMES = re.compile(
     re.I,
 )
 _ROLE_NAMES = re.compile(
-    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|is_?user|is_?bot|direction"
-    r"|\w*_(?:role|speaker|sender|author))"
+    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|direction"
+    r"|is_?(?:user|bot|human|agent|customer|me)|from_?me|\w*_(?:role|speaker|sender|author))"
     r"(?:[_.]?(?:name|role|id|username|type))?\Z",
     re.I,
 )
@@ -116,6 +116,8 @@ def are_parts(value: Any) -> bool:
         return False
     if any(not {"role", "from", "speaker", "author", "sender"}.isdisjoint(one) for one in value):
         return False
+    if all("type" not in one and any(map(_ROLE_NAMES.search, one)) for one in value):
+        return False  # messages, as {"is_bot": true, "text": ...}
     known = sum(
         part_kind(one) not in ("unknown", "mark") and ("type" in one or len(one) <= 2)
         for one in value

@@ -24,6 +24,7 @@ PAIRS = [["caller", SAID[0][1]], ["desk", SAID[1][1]]]
 ROUND = {"user said": SAID[0][1], "system response": SAID[1][1]}
 WRITTEN = f"Caller: {SAID[0][1]}\n\nAgent: {SAID[1][1]}"
 PARTS = [{"by": who, "content": [{"type": "text", "text": text}]} for who, text in SAID]
+BY_BOT = [{"isBot": who == "assistant", "text": text} for who, text in SAID]
 REPLY = {**TALK[1], "replies": []}
 
 SHAPES: dict[str, list[Any]] = {
@@ -38,6 +39,7 @@ SHAPES: dict[str, list[Any]] = {
     "questions with answers in a list": [{"nr": n, "rounds": [ROUND]} for n in range(3)],
     "turns in a text": [{"nr": n, "log": WRITTEN} for n in range(3)],
     "replies within messages": [{"nr": n, "root": {**TALK[0], "replies": [REPLY]}} for n in range(3)],
+    "a truth value for who speaks": [{"nr": n, "turns": BY_BOT} for n in range(3)],
     "content in parts": [{"nr": n, "turns": PARTS} for n in range(3)],
 }  # fmt: skip
 
