@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.store.idset import read_ids
-from engine.store.sql import utc_now
 
 _FIRST = "(SELECT min(grew_at) FROM watched)"
 """The moment of the first watch, at which all past conversations were stored; one that grew since has a later one."""
@@ -28,18 +27,19 @@ def reported(conn: sqlite3.Connection) -> dict[int, int]:
     return dict(conn.execute("SELECT conversation_id, boundaries FROM watched"))
 
 
-def begin(conn: sqlite3.Connection, entries: Sequence[WatchedEntry]) -> None:
-    """Stores what was there before the first watch as reported and ended."""
-    _put(conn, entries, ended=True)
+def begin(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
+    """Stores what was there before the first watch as reported and ended; `now` in UTC, as `utc_now` writes it."""
+    _put(conn, entries, now, ended=True)
 
 
-def put(conn: sqlite3.Connection, entries: Sequence[WatchedEntry]) -> None:
+def put(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
     """Stores what was reported just now."""
-    _put(conn, entries, ended=False)
+    _put(conn, entries, now, ended=False)
 
 
-def _put(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], *, ended: bool) -> None:
-    now = utc_now()
+def _put(
+    conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str, *, ended: bool
+) -> None:
     conn.executemany(
         "INSERT OR REPLACE INTO watched (conversation_id, boundaries, p, grew_at, ended)"
         " VALUES (?, ?, ?, ?, ?)",

@@ -140,7 +140,7 @@ def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
     """The goals whose share changed most, with the control limits of the share now."""
     if not goals:
         return Content.styled(
-            "Goals: nothing was clustered, or nothing came since.\n`5` and `r` cluster.",
+            "Goals: nothing was clustered, or nothing came since.\n5 and then r cluster.",
             "$tone-muted",
         )
     head = f"{'share of goals':<{max(14, width - 27)}} past   now   limits"

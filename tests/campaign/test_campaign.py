@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.campaign import fuzz, kills
+from tests.campaign import day, fuzz, kills
 
 
 def test_kills() -> None:
@@ -18,3 +18,15 @@ def test_damaged_input() -> None:
     assert outcome.failures == []
     assert set(outcome.inputs) == set(fuzz.TARGETS)
     assert 0 < outcome.refused.total() < 350
+
+
+def test_a_day_of_watching() -> None:
+    """A watch of a file that grows while it is killed reports every turn, and holds no more open files at its end than
+    at its beginning."""
+    outcome = day.day(minutes=9, kills=1, seed=2, every=3)
+    assert outcome.killed == 1
+    assert outcome.lost == set()
+    assert outcome.again <= day.TURNS  # those that were reported just before the kill
+    files = [one["files"] for one in outcome.hours]
+    assert len(files) > 1
+    assert max(files) - min(files) <= 2  # one is read from, or not, at the moment

@@ -67,6 +67,8 @@ class WatchStage:
         idle: float = 600.0,
         precision: float = 0.8,
         once: bool = False,
+        clock: Callable[[], float] = time.time,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
     ) -> None:
         """Prepares a watch.
 
@@ -80,10 +82,13 @@ class WatchStage:
             idle: Seconds without growth after which a conversation counts as ended.
             precision: Least precision of a signal.
             once: Look once, report what is new, and end.
+            clock: Seconds since 1970 in UTC.
+            wait: Waits for an event for so many seconds; whether it was set.
         """
         self._project, self._growing, self._reading = project, growing, reading
         self._assigning, self._emit, self._on_rules = assigning, emit, on_rules
         self._every, self._idle, self._precision, self._once = every, idle, precision, once
+        self._clock, self._wait = clock, wait
         self._interrupted = threading.Event()
         self._part: Stage | None = None
         self.reported = self.ended = 0
@@ -141,7 +146,8 @@ class WatchStage:
                 WatchedEntry(one.conversation_id, len(one.places), ends.get(one.conversation_id))
                 for one in entries
             ]
-            self._project.write(lambda conn: watched.begin(conn, rows))
+            began = self._utc(0)
+            self._project.write(lambda conn: watched.begin(conn, rows, began))
             reported = {one.conversation_id: one.boundaries for one in rows}
         unreported = [
             one.conversation_id
@@ -161,7 +167,7 @@ class WatchStage:
             if stage is None:
                 if over or self._once:
                     return
-                if self._interrupted.wait(self._every):
+                if self._wait(self._interrupted, self._every):
                     raise Cancelled("The watch was ended.")
                 unreported = []
                 continue
@@ -169,7 +175,7 @@ class WatchStage:
                 yield from self._of(stage, run_id)
             except FormatError as error:
                 self._emit(
-                    {"event": None, "at": _now(), "error": error.message, "hint": error.hint}
+                    {"event": None, "at": self._now(), "error": error.message, "hint": error.hint}
                 )
                 unreported = []
                 continue
@@ -263,17 +269,17 @@ class WatchStage:
                     "goal": next((one.label for one in goals[key] if one.first), None),
                     "novel": not goals[key] if clustered else None,
                 }
-                for event in _events(entry, curve, reported.get(key, 0), rule, rules):
+                now = self._now()
+                for event in _events(entry, curve, reported.get(key, 0), rule, rules, now):
                     self._emit({**event, **known})
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
-                self._project.write(partial(watched.put, entries=[row]))
+                self._project.write(partial(watched.put, entries=[row], now=self._utc(0)))
 
     def _report_ended(self) -> None:
         """Tells the end of what did not grow for long."""
-        moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=self._idle)
-        since = moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+        since = self._utc(self._idle)
         with self._project.reading() as conn:
             found = watched.quiet(conn, since)
             rule = settings.rule(conn)
@@ -286,7 +292,7 @@ class WatchStage:
             self._emit(
                 {
                     "event": f"{one.conversation_id}:{one.boundaries}:end",
-                    "at": _now(),
+                    "at": self._now(),
                     "ended": True,
                     "p": one.p,
                     "state": str(state),
@@ -301,15 +307,28 @@ class WatchStage:
             )
             self.ended += len(found)
 
+    def _utc(self, ago: float) -> str:
+        """The time so many seconds ago, as `utc_now` writes it."""
+        moment = datetime.datetime.fromtimestamp(self._clock() - ago, datetime.UTC)
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+    def _now(self) -> str:
+        return f"{self._utc(0)[:19]}Z"
+
 
 def _events(
-    entry: StateEntry, curve: list[float], reported: int, rule: DecisionRule, rules: Rules
+    entry: StateEntry,
+    curve: list[float],
+    reported: int,
+    rule: DecisionRule,
+    rules: Rules,
+    now: str,
 ) -> Iterator[Event]:
     """An event for each boundary that was not reported; one with a reason for a conversation without any."""
     if not curve:
         yield {
             "event": f"{entry.conversation_id}:0",
-            "at": _now(),
+            "at": now,
             "ended": False,
             "p": None,
             "state": "unscored",
@@ -320,7 +339,7 @@ def _events(
         place, p = entry.places[number], curve[number]
         yield {
             "event": f"{entry.conversation_id}:{number + 1}",
-            "at": _now(),
+            "at": now,
             "ended": False,
             "turn": place.turn,
             "step": place.step,
@@ -344,7 +363,3 @@ def _signal(rule: Rule) -> Event:
 def _states(entry: StateEntry) -> probe.States:
     raw = np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
     return raw.astype(np.float32)
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,276 @@
+"""A watch over 24 simulated hours: a file grows by a turn each minute, and the program is killed again and again.
+
+    python -m tests.campaign.day --hours 24 --kills 20 --seed 3
+
+The clock is passed in and runs as fast as the model reads (one layer of the built-in one). The program that is
+killed also lets the file grow, so that a kill falls between a turn and its report as it would from outside; a line that
+the kill cut apart is completed, as its writer would. At the end every turn of the file must have been reported, none
+twice but those that were reported just before a kill; memory, open files and the size of the project are given by hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from engine.conversation import Conversation
+from engine.errors import UsageError
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobDone, JobRunner
+from engine.model.catalog import embedded_model
+from engine.model.interface import LoadOptions
+from engine.services.watch.growing import GrowingFiles
+from engine.services.watch.watching import Event, WatchStage
+from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.completeness.reading_states import ReadingStage
+from engine.stages.importing import ImportStage
+from engine.stages.model_work import RunModel
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+from tests.engine.model.weights import write_shallow
+from tests.engine.stages import scored
+
+PAST = 20
+LAYERS = 30
+"""Layers of the built-in model, of which the first is kept: what it says does not matter here, how often it is asked
+does."""
+BEGIN = 1_790_000_000.0
+"""The moment at which the day begins, in seconds since 1970."""
+MINUTE = 60.0
+IDLE = 10 * MINUTE
+TURNS = 4
+AT_ONCE = 3
+"""Conversations that run at the same time; one that ended is followed by another."""
+TALK = (
+    ("Do you have blue paint?", "Yes, two kinds."),
+    ("How much is it?", "Nine a litre."),
+    ("I take two.", "They are in your basket."),
+    ("Thank you.", "You are welcome."),
+)
+
+
+def line(minute: int) -> str:
+    """The line of a minute: one of the conversations that run, so far."""
+    place, turn = minute % AT_ONCE, minute // AT_ONCE % TURNS
+    name = f"talk-{minute // (AT_ONCE * TURNS)}-{place}"
+    messages = [
+        {"role": role, "content": f"{text} ({name})" if role == "user" else text}
+        for said in TALK[: turn + 1]
+        for role, text in zip(("user", "assistant"), said, strict=True)
+    ]
+    return json.dumps({"id": name, "messages": messages}) + "\n"
+
+
+def turns(minutes: int) -> set[tuple[str, int]]:
+    """What has to be reported: each conversation with each of its turns."""
+    found = (json.loads(line(minute)) for minute in range(minutes))
+    return {(one["id"], len(one["messages"]) // 2) for one in found}
+
+
+class GrowingDay(GrowingFiles):
+    """A file that grows by a line a minute of a clock of its own, which stands while the model works.
+
+    Attributes:
+        minute: Minutes since the day began, one for each whole line.
+    """
+
+    def __init__(self, file: Path, minutes: int) -> None:
+        super().__init__([str(file)])
+        self._file, self._minutes = file, minutes
+        text = file.read_text(encoding="utf-8")
+        self.minute = text.count("\n")
+        self._append(line(self.minute)[len(text) - text.rfind("\n") - 1 :])
+
+    @property
+    def over(self) -> bool:
+        return self.minute >= self._minutes
+
+    def clock(self) -> float:
+        """Seconds since 1970."""
+        return BEGIN + self.minute * MINUTE
+
+    def wait(self, interrupted: threading.Event, seconds: float) -> bool:
+        """A minute passes."""
+        self._append(line(self.minute))
+        return interrupted.is_set()
+
+    def _append(self, text: str) -> None:
+        with self._file.open("a", encoding="utf-8") as file:
+            half = len(text) // 2  # in two writes, so that a kill and a look can fall between them
+            file.write(text[:half])
+            file.flush()
+            file.write(text[half:])
+        self.minute += 1
+
+
+@dataclass
+class Outcome:
+    """What a simulated day gave.
+
+    Attributes:
+        killed: Kills while the program ran.
+        lost: Turns that were never reported.
+        again: Events that came more than once.
+        hours: By simulated hour, what the program held: `minute`, `rss` and `model_rss` in MB, `files` that were open,
+            `project` in MB.
+    """
+
+    killed: int = 0
+    lost: set[tuple[str, int]] = field(default_factory=set)
+    again: int = 0
+    hours: list[dict[str, float]] = field(default_factory=list)
+
+
+def day(minutes: int, kills: int, seed: int, every: int = 60) -> Outcome:
+    """Simulates so many minutes; figures are taken each `every` of them."""
+    random_ = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
+        outcome = Outcome()
+        moments = sorted(random_.sample(range(1, minutes), kills))
+        while True:
+            command = [sys.executable, "-m", "tests.campaign.day", "--child", folder]
+            command += ["--minutes", str(minutes), "--every", str(every)]
+            child = subprocess.Popen(command, start_new_session=True)
+            while child.poll() is None:
+                grown = (Path(folder) / "live.jsonl").read_bytes().count(b"\n")
+                if moments and grown > moments[0]:
+                    time.sleep(random_.random() * 0.3)
+                    os.killpg(child.pid, signal.SIGKILL)
+                    outcome.killed += 1
+                    moments = [one for one in moments if one >= grown]
+                    break
+                time.sleep(0.01)
+            if child.wait() == 0:
+                break
+            assert child.returncode == -signal.SIGKILL, child.returncode
+        events = _lines(Path(folder) / "events.jsonl")
+        outcome.hours = _lines(Path(folder) / "figures.jsonl")
+        reported = {(one["conversation"], one["turn"]) for one in events if not one["ended"]}
+        outcome.lost = turns(minutes) - reported
+        outcome.again = sum(n - 1 for n in Counter(one["event"] for one in events).values())
+        return outcome
+
+
+def _lines(path: Path) -> list[Any]:
+    """The lines of a file that are whole."""
+    found = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            found.append(json.loads(text))
+        except ValueError:
+            continue  # the kill cut it apart; the event comes again
+    return found
+
+
+def prepare(folder: Path) -> None:
+    """Weights, a project with past conversations, an empty file."""
+    write_shallow(embedded_model(), folder / "weights.gguf", range(1, LAYERS))
+    samples = sample_conversations(120, seed=3)
+    samples.sort(key=lambda one: sum(len(message.seen) for message in one.messages))
+    past = [Conversation(f"past-{at}", one.messages[:3]) for at, one in enumerate(samples[:PAST])]
+    write_jsonl(past, folder / "past.jsonl")
+    with Project.open(folder / "p.wb", create=True) as project:
+        JobRunner(project, lambda event: None).run(
+            ImportStage(project, [str(folder / "past.jsonl")])
+        )
+    for name in ("live.jsonl", "events.jsonl", "figures.jsonl"):
+        (folder / name).touch()
+
+
+def child(folder: Path, minutes: int, every: int) -> int:
+    """Watches until the day is over."""
+    os.environ[scored.WEIGHTS] = str(folder / "weights.gguf")
+    growing = GrowingDay(folder / "live.jsonl", minutes)
+    process = ModelProcess(folder / "model.log")
+    model = replace(scored.model(), options=LoadOptions(context=1024, threads=1))
+    last = 0
+    with (
+        (folder / "events.jsonl").open("a") as events,
+        (folder / "figures.jsonl").open("a") as figures,
+    ):
+        events.write("\n")  # ends a line that a kill cut apart
+
+        def emit(event: Event) -> None:
+            nonlocal last
+            events.write(json.dumps(event) + "\n")
+            events.flush()
+            if growing.minute // every > last:
+                last = growing.minute // every
+                figures.write(
+                    json.dumps({"minute": growing.minute, **held(folder / "p.wb")}) + "\n"
+                )
+                figures.flush()
+
+        def not_clustered() -> list[Stage]:
+            raise UsageError("Nothing was clustered yet.", "Cluster.")
+
+        with Project.open(folder / "p.wb") as project:
+            stage = WatchStage(
+                project,
+                growing,
+                ReadingStage(project, process, RunModel(model)),
+                not_clustered,
+                emit,
+                idle=IDLE,
+                clock=growing.clock,
+                wait=growing.wait,
+            )
+            outcome = JobRunner(project, lambda event: None).run(stage)
+    process.close()
+    return 0 if isinstance(outcome, JobDone) else 1
+
+
+def held(project: Path) -> dict[str, float]:
+    """What this process and its children hold; see `Outcome.hours`. Linux only."""
+    own = _rss(os.getpid())
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {
+        "rss": own,
+        "model_rss": sum(_rss(int(one)) for one in children),
+        "files": len(os.listdir("/proc/self/fd")),
+        "project": round(project.stat().st_size / 1e6, 2),
+    }
+
+
+def _rss(process: int) -> float:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hours", type=float, default=24.0)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--child", type=Path)
+    parser.add_argument("--minutes", type=int)
+    parser.add_argument("--every", type=int, default=60)
+    asked = parser.parse_args()
+    if asked.child is not None:
+        return child(asked.child, asked.minutes, asked.every)
+    began = time.monotonic()
+    outcome = day(round(asked.hours * 60), asked.kills, asked.seed)
+    for hour in outcome.hours:
+        print(json.dumps(hour))
+    print(
+        f"{asked.hours:g} hours in {time.monotonic() - began:.0f} s; killed {outcome.killed} times;"
+        f" {len(outcome.lost)} turns lost, {outcome.again} events reported again"
+    )
+    return 1 if outcome.lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
