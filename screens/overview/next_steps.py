@@ -271,7 +271,7 @@ def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
     number = number_format.counted(more, "more verdict")
     time = _verdict_time(now, more)
     if now.corrected is None:
-        yield Step("verdicts", f"{number} for the rate corrected for the model's errors", time)
+        yield Step("verdicts", f"{number} to correct the rate for errors", time)
         return
     half = (now.corrected.high - now.corrected.low) / 2
     then = tightened(half, decided, more)

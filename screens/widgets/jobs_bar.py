@@ -101,7 +101,7 @@ class JobsBar(Widget):
             line = Content.assemble(
                 ("◌ ", "$tone-borderline"),
                 (f"interrupted{at}: {one_line(stage_name(run.stage))}; ", "$tone-muted"),
-                ("1 Overview offers to resume it", "$tone-muted"),
+                ("1 offers to resume", "$tone-muted"),
             )
         else:
             line = Content.styled("no job is running", "$tone-muted")

@@ -3,7 +3,7 @@
 _NAMES = {
     "import": "import",
     "complete": "scoring",
-    "read": "reading the conversations for scoring",
+    "read": "reading conversations",
     "fit": "fitting the probe",
     "remaining": "remaining tasks",
     "embed": "embedding",

@@ -212,6 +212,6 @@ class TestHowTight:
         assert title == "40 more verdicts: the corrected rate from ± 10 to ± 7"
         without = replace(now, tally={Verdict.COMPLETE: 15, Verdict.INCOMPLETE: 10}, corrected=None)
         title = only(without, "verdicts").title
-        assert title == "15 more verdicts for the rate corrected for the model's errors"
+        assert title == "15 more verdicts to correct the rate for errors"
         early = replace(without, tally={Verdict.COMPLETE: 5})
         assert "verdicts" not in kinds(early)

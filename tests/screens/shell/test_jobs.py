@@ -126,13 +126,14 @@ class TestProgress:
             assert "Run it again." in text(pilot)
 
     async def test_interrupted_run_is_offered(self) -> None:
-        """A run that an earlier process left unfinished is named in the bottom line."""
+        """A run that an earlier process left unfinished is named in the bottom line, uncut at 80 columns."""
         support = project()
         support.jobs.left = [
-            RunRow(3, "complete", "interrupted", "h", {}, {}, "0.1", "now", None, 120, 812, None)
+            RunRow(3, "read", "interrupted", "h", {}, {}, "0.1", "now", None, 120, 812, None)
         ]
         async with opened(support, size=(80, 24)) as pilot:
-            assert "interrupted at 120 of 812: scoring; 1 Overview" in lines(pilot)[-1]
+            said = "interrupted at 120 of 812: reading conversations; 1 offers to resume"
+            assert lines(pilot)[-1].rstrip().endswith(said)
 
     async def test_interrupted_clustering_opens_its_form(self) -> None:
         """Resuming a stage of clustering opens the form of clustering; it does not score."""
