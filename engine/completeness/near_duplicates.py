@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.conversation import LogPiece
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Ints = NDArray[np.int64]
 
@@ -31,6 +35,9 @@ MANY_SHARE = 0.1
 
 ROWS = 1_000
 """Conversations that are compared with all at once."""
+
+PAIRS = 100_000
+"""Pairs of conversations whose shingles are counted at once."""
 
 
 def shingles(text: str) -> Ints:
@@ -55,7 +62,6 @@ def groups(found: Sequence[Ints]) -> Ints:
         Numbers from 0 in the order of first members, shape (conversations,).
     """
     # imported where they are used: scipy's graphs take a quarter of a second, and stages are imported at every start
-    from scipy.sparse import csr_array, vstack
     from scipy.sparse.csgraph import connected_components
 
     count = len(found)
@@ -64,21 +70,51 @@ def groups(found: Sequence[Ints]) -> Ints:
     _, column, spread = np.unique(every, return_inverse=True, return_counts=True)
     few = spread[column] <= max(MANY, MANY_SHARE * count)
     owner, column = owner[few], column[few]
-    ones = np.ones(len(owner), dtype=np.int32)
-    has = csr_array((ones, (owner, column)), shape=(count, len(spread)))
     size = np.bincount(owner, minlength=count)
+    has = _table(owner, column, (count, len(spread)))
+    rare = _rarest(owner, spread[column], size)
+    seldom = _table(owner[rare], column[rare], has.shape)
     links = []
-    for first in range(0, count, ROWS):
-        both = (has[first : first + ROWS] @ has.T).tocoo()
-        either = size[both.row + first] + size[both.col] - both.data
-        near = both.data >= SHARED * either
-        links.append(
-            csr_array(
-                (both.data[near], (both.row[near], both.col[near])), shape=(both.shape[0], count)
-            )
-        )
-    if not links:
-        return np.empty(0, dtype=np.int64)
-    _, number = connected_components(vstack(links), directed=False)
+    for begin in range(0, count, ROWS):
+        pairs = (seldom[begin : begin + ROWS] @ seldom.T).tocoo()
+        one, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
+        later = other > one
+        one, other = one[later], other[later]
+        for at in range(0, len(one), PAIRS):
+            left, right = one[at : at + PAIRS], other[at : at + PAIRS]
+            both = np.asarray(has[left].multiply(has[right]).sum(axis=1)).ravel()
+            near = both >= SHARED * (size[left] + size[right] - both)
+            links.append((left[near], right[near]))
+    ends = [
+        np.concatenate([*side, np.empty(0, dtype=np.int64)]) for side in zip(*links, strict=True)
+    ]
+    left, right = ends or (np.empty(0, dtype=np.int64),) * 2
+    _, number = connected_components(_table(left, right, (count, count)), directed=False)
     _, start, number = np.unique(number, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(start))[number], dtype=np.int64)
+
+
+def _table(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
+    """A sparse matrix of ones."""
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=shape)
+
+
+def _rarest(owner: Ints, spread: Ints, size: Ints) -> Ints:
+    """Places of the rarest three fifths of the shingles of each conversation, and one more.
+
+    Two conversations that share two fifths of their shingles share one of these, whatever the others are (prefix
+    filtering, Bayardo et al. 2007, "Scaling up all pairs similarity search"). So only who shares a rare shingle is
+    compared, and the time does not grow with the square of the conversations.
+
+    Args:
+        owner: Conversation of each shingle, ascending.
+        spread: Number of conversations that have it.
+        size: Number of shingles of each conversation.
+    """
+    # a stable order of all shingles: equally rare ones by their checksums, in which they are given
+    order = np.lexsort((np.arange(len(owner)), spread, owner))
+    nth = np.arange(len(owner)) - (np.cumsum(size) - size)[owner]
+    kept = size - np.ceil(SHARED * size - 1e-9).astype(np.int64) + 1
+    return np.asarray(order[nth < kept[owner]])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.completeness.near_duplicates import MANY, SHARED, groups, shingles
+from engine.completeness.near_duplicates import MANY, MANY_SHARE, SHARED, groups, shingles
 
 VOCABULARY = [f"word{number}" for number in range(5_000)]
 
@@ -51,6 +51,21 @@ class TestGroups:
             for b in range(a)
         )
         assert list(dict.fromkeys(found)) == list(range(len(set(seeds))))
+
+    @settings(deadline=None)
+    @given(
+        st.lists(st.sets(st.integers(0, 25), max_size=10).map(sorted), max_size=25),
+    )
+    def test_no_pair_is_missed(self, rows: list[list[int]]) -> None:
+        """Comparing only who shares a rare shingle finds the pairs that comparing all with all finds."""
+        common = max(MANY, MANY_SHARE * len(rows))
+        kept = [{one for one in row if sum(one in each for each in rows) <= common} for row in rows]
+        found = groups([np.array(row, dtype=np.int64) for row in rows]).tolist()
+        for a, one in enumerate(kept):
+            for b, other in enumerate(kept[:a]):
+                both = len(one & other)
+                if both and both >= SHARED * len(one | other):
+                    assert found[a] == found[b]
 
     def test_copies_of_copies_share_one_group(self) -> None:
         """The first and the last of a chain of copies share a group, though they share few words."""
