@@ -1,9 +1,11 @@
-"""Folders for what belongs to no project: models, caches, logs, preferences. Standard library and platformdirs only."""
+"""Folders for what belongs to no project: models, caches, logs, preferences."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from engine.errors import WorkbenchError
 
 APP = "conversation-workbench"
 
@@ -39,14 +41,26 @@ def log_dir() -> Path:
 
 
 def log_to_file() -> Path:
-    """Sends log records to a file, because the terminal belongs to the screens or to a command; returns its path."""
+    """Sends log records to a file, because the terminal belongs to the screens or to a command; returns its path.
+
+    Raises:
+        WorkbenchError: The folder cannot be written.
+    """
     import logging
 
     log = log_dir() / "workbench.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    logging.basicConfig(
-        filename=log, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        logging.basicConfig(
+            filename=log,
+            level=logging.INFO,
+            format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        )
+    except OSError as error:
+        raise WorkbenchError(
+            f"The folder for logs, {log.parent}, cannot be written: {error.strerror}.",
+            "Free space, or name a folder for caches and logs in WORKBENCH_CACHE.",
+        ) from error
     return log
 
 

@@ -13,6 +13,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, NamedTuple, NoReturn
 
 from engine import network_guard
@@ -378,6 +379,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if offline:
         del words[0]
     network_guard.install()
+    _print_any_character()
     try:
         try:
             arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
@@ -406,6 +408,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The program that reads our output has ended, as in `workbench export … | head`.
         sys.stderr.close()
         return 0
+
+
+def _print_any_character() -> None:
+    """Lets a terminal or a pipe that is not UTF-8 get \\u2013 instead of a character that it does not have."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _print_error(error: WorkbenchError, code: int, json: bool) -> int:

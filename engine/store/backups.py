@@ -114,7 +114,8 @@ def copy_whole(conn: sqlite3.Connection, target: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)
     try:
-        conn.execute("VACUUM INTO ?", (partial,))
+        # as bytes: a path need not be UTF-8
+        conn.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(partial),))
         with open(partial, "rb") as file:
             os.fsync(file.fileno())
         os.rename(partial, target)

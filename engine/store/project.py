@@ -357,8 +357,10 @@ def _connect(real: str, mode: str, *, immutable: bool = False) -> sqlite3.Connec
 
 def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) -> int:
     """The schema number of the file, 0 for an empty one; raises ProjectError when it is not ours to open."""
+    # the list of migrations is made before the first of them: a kill or a full disk between them leaves only it
     tables, triggers = conn.execute(
         "SELECT count(*), count(CASE type WHEN 'trigger' THEN 1 END) FROM sqlite_master"
+        " WHERE tbl_name <> '_sqlite_migrations' OR type = 'trigger'"
     ).fetchone()
     application: int = conn.execute("PRAGMA application_id").fetchone()[0]
     schema: int = conn.execute("PRAGMA user_version").fetchone()[0]

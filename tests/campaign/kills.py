@@ -282,7 +282,8 @@ def is_running(pid: int) -> bool:
 
 def integrity(path: Path) -> str:
     """What `PRAGMA integrity_check` says of a file, opened as the program does."""
-    with Project.open(path) as project, project.reading() as conn:
+    # a file in which the first table was not made yet is called empty unless the opener may create
+    with Project.open(path, create=True) as project, project.reading() as conn:
         return str(conn.execute("PRAGMA integrity_check").fetchone()[0])
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.campaign import day, fuzz, kills
+from pathlib import Path
+
+import pytest
+
+from tests.campaign import day, disk, fuzz, kills
 
 
 def test_kills() -> None:
@@ -30,3 +34,13 @@ def test_a_day_of_watching() -> None:
     files = [one["files"] for one in outcome.hours]
     assert len(files) > 1
     assert max(files) - min(files) <= 2  # one is read from, or not, at the moment
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    """Of an import of verdicts a write fails, once for good: the error says so, nothing is lost, and it can go on."""
+    library = disk.compiled(tmp_path)
+    if library is None:
+        pytest.skip("there is no C compiler")
+    outcome = disk.campaign(2, 1, ["verdicts"], library)
+    assert outcome.failures == []
+    assert outcome.calls["verdicts"] > 10

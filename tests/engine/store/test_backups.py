@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -66,6 +67,17 @@ def test_backed_up_while_it_is_open(path: Path) -> None:
         with pytest.raises(ProjectLocked):
             restore(str(path), made)
     assert names(made) == ["a", "b", "c"]
+
+
+def test_paths_need_not_be_text(tmp_path: Path) -> None:
+    """A project in a folder whose name is no UTF-8 is backed up and restored as any other."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff"))
+    folder.mkdir()
+    add(folder / "p.wb", "a")
+    made, _ = back_up(str(folder / "p.wb"))
+    restore(str(folder / "p.wb"), made)
+    assert names(folder / "p.wb") == ["a"]
+    assert len(backups_of(str(folder / "p.wb"))) == 1
 
 
 @pytest.mark.parametrize("kind", ["missing", "text", "other", "noise"])

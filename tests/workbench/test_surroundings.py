@@ -1,0 +1,46 @@
+"""Commands in surroundings that are not as usual: a terminal without UTF-8, a home that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.store.project import Project
+from tests.engine.store.support import fill, talk
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A project with a Chinese conversation."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(project, [talk("a", "问题 question", "answer – done")])
+    return tmp_path / "p.wb"
+
+
+def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "workbench", *map(str, words)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        check=False,
+    )
+
+
+def test_terminal_without_utf8(path: Path) -> None:
+    """Where the output cannot have a character, its number is printed."""
+    done = run("list", path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\u95ee\u9898 question" in done.stdout
+
+
+def test_home_that_cannot_be_written(path: Path) -> None:
+    """A command that needs folders of its own says which one cannot be written and what to set."""
+    done = run("run", "check", path, WORKBENCH_CACHE="/proc/none")
+    assert done.returncode == 1
+    assert b"/proc/none" in done.stderr
+    assert b"WORKBENCH_CACHE" in done.stderr
+    assert b"Traceback" not in done.stderr
