@@ -355,7 +355,10 @@ def _span(first: str, last: str) -> str:
 
 
 def rate_content(found: Overview) -> Content:
-    """The share of complete conversations with interval and coverage, and what the others are; two lines."""
+    """The share of complete conversations with interval and coverage, and what the others are; two lines.
+
+    The share is dim where the scores mean little.
+    """
     counts = found.counts
     if not counts.scored:
         return Content.assemble(
@@ -364,8 +367,11 @@ def rate_content(found: Overview) -> Content:
         )
     coverage = 100 * counts.scored / counts.conversations
     shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"
+    now = in_force(found.sets)
+    doubtful = now is not None and bool(reliability(now, found.sets).doubt)
+    tone = "$tone-muted" if doubtful else "bold $tone-complete"
     parts: list[Piece] = [
-        (number_format.rate(counts.complete, counts.scored), "bold $tone-complete"),
+        (number_format.rate(counts.complete, counts.scored), tone),
         " complete",
         (f"  (n {counts.scored:,} · {shown}% scored)\n", "$tone-muted"),
     ]

@@ -495,10 +495,13 @@ class TestSets:
     async def test_scores_that_mean_little(
         self, auroc: Interval, position: float, words: str
     ) -> None:
-        """Where the test is at chance or a simple rule does as well, the card says so and what would help."""
+        """Where the test is at chance or a simple rule does as well, the card says so and what would help, and the
+        rate is dim."""
         support = project()
+        assert rate_content(found(support)).spans[0].style == "bold $tone-complete"
         with_probe(support, auroc, position)
         support.score_sets.use("f1")
+        assert rate_content(found(support)).spans[0].style == "$tone-muted"
         async with opened(support, size=(200, 50), mode="1") as pilot:
             assert "these scores mean little" in text(pilot)
             assert words in text(pilot)
