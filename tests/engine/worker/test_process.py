@@ -205,6 +205,24 @@ class TestInterruptions:
             time.sleep(0.01)
         assert process.score(BLOCK, TUNED) == expected
 
+    def test_cancel_of_a_process_that_hangs(
+        self, process: ModelProcess, expected: list[ItemScore]
+    ) -> None:
+        """A process that no longer reacts, here because it is stopped, is ended by a cancel; the next request starts
+        another, with the same bits."""
+        pid = process.pid
+        assert pid is not None
+
+        def stop() -> None:
+            os.kill(pid, signal.SIGSTOP)
+            process.cancel()
+
+        asked = Interrupted(process, stop)
+        asked.score(MUCH)
+        assert isinstance(asked.error, Cancelled)
+        assert process.score(BLOCK, TUNED) == expected
+        assert process.pid not in (None, pid)
+
     def test_close(self, process: ModelProcess, expected: list[ItemScore]) -> None:
         """A close during a request ends both."""
         asked = Interrupted(process, process.close)
