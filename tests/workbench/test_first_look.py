@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from engine import folders
+from engine.conversation import Conversation
 from engine.records.runs import Estimate
 from engine.records.scores import CurvePoint, ScoreRow, State
 from engine.simulate.samples import sample_conversations, write_jsonl
@@ -33,6 +34,12 @@ def logs(tmp_path: Path) -> Path:
         alone = {"id": "alone", "messages": [{"role": "user", "content": "Is anybody there?"}]}
         file.write(json.dumps(alone) + "\n")
     return path
+
+
+def _shortest(count: int) -> list[Conversation]:
+    """The shortest of three times as many sample conversations."""
+    made = sample_conversations(3 * count)
+    return sorted(made, key=lambda one: sum(map(_length, one.messages)))[:count]
 
 
 def _length(message: object) -> int:
@@ -72,8 +79,7 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
 def many(tmp_path: Path) -> Path:
     """A file of forty short sample conversations, more than one block of them."""
     path = tmp_path / "many.jsonl"
-    shortest = sorted(sample_conversations(120), key=lambda one: sum(map(_length, one.messages)))
-    write_jsonl(shortest[:40], path)
+    write_jsonl(_shortest(40), path)
     return path
 
 
@@ -109,14 +115,15 @@ def test_provisional_scores_come_first(
 
 @pytest.mark.usefixtures("tuned_shallow")
 def test_of_long_logs_the_ends_are_read_first(
-    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where even enough logs for a probe take too long, provisional scores come from two places of each, and it says
     so; the final ones are of every place, and replace them."""
     monkeypatch.setattr(first_look, "WORTH_WAITING", 0.0)
     monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", 0.0)
-    project = tmp_path / "mine.wb"
-    done = workbench("open", many, "-o", project, "--headless")
+    project, logs = tmp_path / "mine.wb", tmp_path / "logs.jsonl"
+    write_jsonl(_shortest(24), logs)
+    done = workbench("open", logs, "-o", project, "--headless")
     assert done.returncode == 0, done.stderr.decode()
     text = done.stdout.decode()
     parts = ["Provisional scores", "the text before the end and before one earlier", "Final scores"]
@@ -138,8 +145,7 @@ def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:
     tune(shallow_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
     project, logs, count = tmp_path / "mine.wb", tmp_path / "logs.jsonl", 56
     # Blocks enough that the signal comes before the last one however fast the machine is.
-    shortest = sorted(sample_conversations(180), key=lambda one: sum(map(_length, one.messages)))
-    write_jsonl(shortest[:count], logs)
+    write_jsonl(_shortest(count), logs)
     words = ["open", str(logs), "-o", str(project), "--headless"]
     running = subprocess.Popen(
         [sys.executable, "-m", "workbench", *words],
