@@ -108,7 +108,9 @@ def run_complete(arguments: argparse.Namespace) -> int:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if request.part is not None:
-            narrate("`workbench merge` joins the parts; then `run complete` fits and writes the rest.")
+            narrate(
+                "`workbench merge` joins the parts; then `run complete` fits and writes the rest."
+            )
             return DONE
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
