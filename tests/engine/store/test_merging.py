@@ -196,7 +196,9 @@ def test_clusterings_of_the_first_are_kept(tmp_path: Path) -> None:
     for name in ("a", "b"):
         with Project.open(tmp_path / f"{name}.wb", create=True) as project:
             run = conversations_with_vectors(project, 7)
-            given: dict[str, Any] = clustering([0, 0, 1, 1, None, 1], run, config=f"clusters-{name}")
+            given: dict[str, Any] = clustering(
+                [0, 0, 1, 1, None, 1], run, config=f"clusters-{name}"
+            )
             project.write(partial(clusterings.add, **given))
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert [line.split(":")[0] for line in taken.left_out] == ["1 clustering with 0 decisions"]

@@ -120,7 +120,9 @@ def sample_project(path: Path) -> None:
         found = CheckEntry(1, "en", frozenset({"email"}), bytes(256))
         project.write(lambda conn: checks.put(conn, [found]))
         project.write(lambda conn: checks.put_copies(conn, [[1, 3]]))
-        project.write(lambda conn: watched.put(conn, [WatchedEntry(1, 2, 0.25)]))
+        project.write(
+            lambda conn: watched.put(conn, [WatchedEntry(1, 2, 0.25)], "2026-11-01T00:00:00Z")
+        )
         ends = [(1, 1, True), (3, 1, False)]
         project.write(lambda conn: generated_ends.add(conn, "config-a", ends))
 
