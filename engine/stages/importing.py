@@ -67,6 +67,7 @@ class ImportStage:
         replace: bool = False,
         tails: Sequence[Tail] = (),
         without: Collection[str] = (),
+        only_forward: bool = False,
     ) -> None:
         """Reads nothing yet.
 
@@ -75,6 +76,7 @@ class ImportStage:
             replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
             tails: Lines at the end of what was read before, which are read after the paths.
             without: Files of folders that are not read.
+            only_forward: An earlier text of a conversation is passed over, for logs that grow and are read again.
         """
         self._project = project
         self._paths = tuple(paths)
@@ -84,6 +86,7 @@ class ImportStage:
         self._stdin = stdin
         self._all_branches = all_branches
         self._replace = replace
+        self._only_forward = only_forward
         self._interrupted = threading.Event()
         self._total = _total_bytes(self._paths, self._tails)
         self._before = 0
@@ -320,6 +323,7 @@ class ImportStage:
                 replace=self._replace,
                 beside=self._source_ids,
                 parts=parts,
+                only_forward=self._only_forward,
             )
             imports.quarantine(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)

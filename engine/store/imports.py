@@ -97,6 +97,7 @@ def add(
     replace: bool = False,
     beside: Collection[int] = (),
     parts: Collection[int] = (),
+    only_forward: bool = False,
 ) -> Added:
     """Stores a batch of records of one source.
 
@@ -113,6 +114,8 @@ def add(
         beside: Ids of further sources whose conversations are not replaced by those of this one.
         parts: Ids of sources from which the records may have a part, such as the requests of a batch. A conversation
             of theirs from which a record has grown is replaced as one of its own source is.
+        only_forward: An earlier text of a conversation never replaces the present one. Otherwise, with `replace`, it
+            does: the conversation has changed back.
     """
     hashes = [content_hash(record.conversation.messages) for record in records]
     known = _known(conn, hashes)
@@ -144,7 +147,8 @@ def add(
             continue
         older = None
         if conversation.external_id in named:
-            if _was_before(conn, source_id, conversation.external_id, digest, replace):
+            back = replace and not only_forward
+            if _was_before(conn, source_id, conversation.external_id, digest, back):
                 unchanged += 1
                 continue
             older = _older(conn, source_id, conversation, beside if replace else None, parts)
@@ -209,15 +213,15 @@ def _names(
 
 
 def _was_before(
-    conn: sqlite3.Connection, source_id: int, external_id: str, digest: bytes, replace: bool
+    conn: sqlite3.Connection, source_id: int, external_id: str, digest: bytes, back: bool
 ) -> bool:
-    """Whether a record is an earlier state of a conversation. If texts are replaced, one that comes from the source of
-    the present text is not: it has changed back."""
+    """Whether a record is an earlier state of a conversation. If conversations may change back, one that comes from the
+    source of the present text is not."""
     row = conn.execute(
         "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
         " WHERE e.hash = ?1 AND e.source_id = ?2 AND external_id = ?3"
         " AND NOT (?4 AND c.source_id = ?2)",
-        (digest, source_id, external_id, replace),
+        (digest, source_id, external_id, back),
     ).fetchone()
     return row is not None
 

@@ -108,7 +108,13 @@ class GrowingFiles:
         whole = {self._given[path] for path in now if path not in by_lines} if grew else set()
         paths = [path for path in self._paths if path in whole]
         return ImportStage(
-            project, paths, self._format, replace=True, tails=tails, without=by_lines
+            project,
+            paths,
+            self._format,
+            replace=True,
+            tails=tails,
+            without=by_lines,
+            only_forward=True,
         )
 
     def _by_lines(self, path: str) -> bool:
@@ -216,9 +222,11 @@ class GrowingLines:
         data = b"".join(lines)
         format = format_of_lines(STANDARD_INPUT, lines[0], self._format)
         if format is None:
-            return ImportStage(project, [STDIN], self._format, io.BytesIO(data), replace=True)
+            return ImportStage(
+                project, [STDIN], self._format, io.BytesIO(data), replace=True, only_forward=True
+            )
         tail = Tail(STANDARD_INPUT, "stdin", data, before, format, self._format is not None)
-        return ImportStage(project, [], self._format, replace=True, tails=[tail])
+        return ImportStage(project, [], self._format, replace=True, tails=[tail], only_forward=True)
 
     def _take(self, stream: BinaryIO) -> None:
         for line in stream:
