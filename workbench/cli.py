@@ -43,7 +43,7 @@ The same step by step:
   workbench run cluster mine.wb             group conversations by what users wanted
   workbench mine.wb                         look at the project in the terminal
 
-`workbench --help` lists every command, `workbench COMMAND --help` explains one."""
+`workbench help` lists every command, `workbench help COMMAND` explains one."""
 
 
 class Group(NamedTuple):
@@ -378,6 +378,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     offline = words[:1] == [network_guard.FLAG]
     if offline:
         del words[0]
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     network_guard.install()
     _print_any_character()
     try:

@@ -617,7 +617,8 @@ class _PassedOver:
         some = ", ".join(os.path.basename(name) for name in self.names[:_MOST_NAMED])
         endings = Counter(_suffix(name) or "no ending" for name in self.names)
         more = len(self.names) - _MOST_NAMED
-        about = f"{len(self.names):,} were passed over, since they hold no conversations: {some}"
+        files = "1 file holds" if len(self.names) == 1 else f"{len(self.names):,} files hold"
+        about = f"{files} no conversations: {some}"
         if more > 0:
             about += (
                 f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from engine.check_counts import CheckCounts
+from engine.formats.inputs import SKIPPED
 from engine.number_format import counted
 from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
 from engine.text import one_line
@@ -30,6 +31,9 @@ def account_lines(
     lines: list[str] = []
     for source in first:
         account = source.account
+        if source.detection.format == SKIPPED:
+            lines.append(f"{source.label}: {source.detection.why}")
+            continue
         lines.append(f"{source.label}: {source.detection.format}, because {source.detection.why}")
         counts = [
             counted(source.conversations, "conversation"),

@@ -15,6 +15,13 @@ from textual.widgets import Static
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.key_table import shown_key
 
+_TEXTUALS = {
+    (binding.action, binding.description)
+    for binding in Screen.BINDINGS
+    if isinstance(binding, Binding)
+}
+"""Keys that every screen of Textual has; where they do something, a screen says so in its own words."""
+
 
 class HelpScreen(Dialog[None]):
     """A list of keys, first those of the screen, then those of the pane, then those that work everywhere."""
@@ -71,7 +78,7 @@ def sections(bindings: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[li
     everywhere: dict[str, list[str]] = {}
     for active in bindings:
         meaning = active.binding.tooltip or active.binding.description
-        if not meaning or active.binding.system:
+        if not meaning or active.binding.system or (active.binding.action, meaning) in _TEXTUALS:
             continue
         if isinstance(active.node, App):
             where = everywhere

@@ -151,6 +151,20 @@ class TestWords:
             assert {(found.name, name) for name in own - SHARED} <= used
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["help"], b"exit codes: 0 done"),
+        (["help", "goals"], b"rename"),
+        (["help", "goals", "merge"], b"the project file"),
+    ],
+)
+def test_help_is_a_command(words: list[str], shown: bytes) -> None:
+    """`help`, alone or before a command, is what `--help` prints."""
+    done = workbench(*words)
+    assert (done.returncode, shown in done.stdout) == (0, True)
+
+
 class TestMainJob:
     @pytest.mark.usefixtures("tuned")
     def test_import_score_export(self, samples: Path, tmp_path: Path) -> None:

@@ -193,7 +193,10 @@ def _compared(
 ) -> Comparison:
     for name, part in zip(names, parts, strict=True):
         if not len(part.ids):
-            raise UsageError(f"There is no conversation of “{name}”.")
+            raise UsageError(
+                f"There is no conversation of “{name}”.",
+                "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
+            )
     first, second = (
         Side(name, text, part.rate(by_score=by_score))
         for name, text, part in zip(names, filters, parts, strict=True)

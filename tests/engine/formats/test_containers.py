@@ -268,7 +268,7 @@ def test_what_is_no_log_is_counted_and_named(tmp_path: Path) -> None:
         assert len([*log.records()]) == 2
         assert passed.detection.format == "skipped"
         assert passed.detection.why.startswith(
-            "3 were passed over, since they hold no conversations:"
+            "3 files hold no conversations:"
         )
         assert all(name in passed.detection.why for name in ("me.png", "a.jsonl", "notes.txt"))
 
