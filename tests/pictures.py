@@ -52,13 +52,13 @@ STILLS = (
 MOVING = "session"
 MOVING_SIZE = (110, 30)
 STEPS = (
-    Step((), 4),
-    Step(("3",), 4),
-    Step(("i",), 3),
     Step(("5",), 4),
     Step(("6",), 4),
     Step(("y",), 3),
+    Step(("3",), 4),
+    Step(("i",), 3),
     Step(("4", "enter"), 4),
+    Step(("1",), 4),
 )
 
 
