@@ -35,7 +35,9 @@ _PLACEHOLDER = re.compile(r"(?:^|/)[A-Z]+(?:[./_]|$)")
 """A part in capitals (`engine/formats/NAME.py`) is for the reader to fill in."""
 _MODULE = re.compile(r"python (?:-\S+ )*-m ((?:engine|screens|workbench|training|tests)(?:\.\w+)*)")
 _BLOCK = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_OPEN = re.compile(r"\.\.\.|…|\||\[|--help|^workbench help|\b(?:COMMAND|WHAT|SHELL)\b|^workbench PROJECT")
+_OPEN = re.compile(
+    r"\.\.\.|…|\||\[|--help|^workbench help|\b(?:COMMAND|WHAT|SHELL)\b|^workbench PROJECT"
+)
 """A command in which something is for the reader to fill in, beside names of files."""
 
 

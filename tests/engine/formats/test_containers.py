@@ -267,9 +267,7 @@ def test_what_is_no_log_is_counted_and_named(tmp_path: Path) -> None:
         (log, passed) = open_inputs([source])
         assert len([*log.records()]) == 2
         assert passed.detection.format == "skipped"
-        assert passed.detection.why.startswith(
-            "3 files hold no conversations:"
-        )
+        assert passed.detection.why.startswith("3 files hold no conversations:")
         assert all(name in passed.detection.why for name in ("me.png", "a.jsonl", "notes.txt"))
 
 
