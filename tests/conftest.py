@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,10 +75,15 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+HOMES = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test, and every process that it starts, has an empty home, data and cache folder of its own."""
-    home: Path = tmp_path_factory.mktemp("home")
+    # Not `mktemp`, which reads the names of all earlier folders to find a free number: most of the time of a short test.
+    home: Path = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
+    home.mkdir(parents=True)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("WORKBENCH_DATA", str(home / "data"))

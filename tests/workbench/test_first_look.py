@@ -36,9 +36,9 @@ def logs(tmp_path: Path) -> Path:
     return path
 
 
-def _shortest(count: int) -> list[Conversation]:
-    """The shortest of three times as many sample conversations."""
-    made = sample_conversations(3 * count)
+def _shortest(count: int, of: int) -> list[Conversation]:
+    """The shortest of so many sample conversations."""
+    made = sample_conversations(of)
     return sorted(made, key=lambda one: sum(map(_length, one.messages)))[:count]
 
 
@@ -79,7 +79,7 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
 def many(tmp_path: Path) -> Path:
     """A file of forty short sample conversations, more than one block of them."""
     path = tmp_path / "many.jsonl"
-    write_jsonl(_shortest(40), path)
+    write_jsonl(_shortest(40, of=120), path)
     return path
 
 
@@ -122,7 +122,7 @@ def test_of_long_logs_the_ends_are_read_first(
     monkeypatch.setattr(first_look, "WORTH_WAITING", 0.0)
     monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", 0.0)
     project, logs = tmp_path / "mine.wb", tmp_path / "logs.jsonl"
-    write_jsonl(_shortest(24), logs)
+    write_jsonl(_shortest(24, of=144), logs)
     done = workbench("open", logs, "-o", project, "--headless")
     assert done.returncode == 0, done.stderr.decode()
     text = done.stdout.decode()
@@ -145,7 +145,7 @@ def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:
     tune(shallow_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
     project, logs, count = tmp_path / "mine.wb", tmp_path / "logs.jsonl", 56
     # Blocks enough that the signal comes before the last one however fast the machine is.
-    write_jsonl(_shortest(count), logs)
+    write_jsonl(_shortest(count, of=1000), logs)
     words = ["open", str(logs), "-o", str(project), "--headless"]
     running = subprocess.Popen(
         [sys.executable, "-m", "workbench", *words],
