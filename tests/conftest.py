@@ -81,7 +81,7 @@ HOMES = itertools.count()
 @pytest.fixture(autouse=True)
 def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test, and every process that it starts, has an empty home, data and cache folder of its own."""
-    # Not `mktemp`, which reads the names of all earlier folders to find a free number: most of the time of a short test.
+    # Not `mktemp`: it finds a free number by reading all earlier names, most of the time of a short test.
     home: Path = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
     home.mkdir(parents=True)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
