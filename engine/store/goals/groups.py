@@ -43,10 +43,14 @@ PROPOSED_SECOND = (
     " WHERE m.clustering_id = ?1 AND m.conversation_id {0}"
     " AND second_share >= 0.15 AND own.current <> second.current"
     " UNION ALL"
-    " SELECT a.conversation_id, g.current, json_extract(o.value, '$[1]')"
+    " SELECT a.conversation_id, g.current, sum(json_extract(o.value, '$[1]'))"
     " FROM assignment AS a JOIN json_each(a.others) AS o JOIN goal_group AS g"
     " ON g.clustering_id = a.clustering_id AND g.group_id = json_extract(o.value, '$[0]')"
+    " LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)"
+    " LEFT JOIN goal_group AS own ON own.clustering_id = a.clustering_id AND own.group_id ="
+    " CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
     " WHERE a.clustering_id = ?1 AND a.conversation_id {0} AND a.others <> '[]'"
+    " AND g.current IS NOT own.current GROUP BY a.conversation_id, g.current"
 )
 """(conversation_id, current group, share) of every further goal that a conversation of the clustering ?1 may have by
 its vector; the place is for a condition on its id."""

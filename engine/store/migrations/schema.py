@@ -26,6 +26,7 @@ from engine.store.migrations.m013_watch import m013_watch
 from engine.store.migrations.m014_annotators import m014_annotators
 from engine.store.migrations.m015_generated import m015_generated
 from engine.store.migrations.m016_second_goals import m016_second_goals
+from engine.store.migrations.m017_own_group import m017_own_group
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -44,6 +45,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m014_annotators,
     m015_generated,
     m016_second_goals,
+    m017_own_group,
 )
 
 SCHEMA = len(MIGRATIONS)

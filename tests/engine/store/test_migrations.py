@@ -141,8 +141,18 @@ def test_what_schema_15_brought(tmp_path: Path) -> None:
 
 
 def test_what_schema_16_brought(tmp_path: Path) -> None:
-    """What a person said of a second goal, of a file of schema 16, is found."""
+    """What a person said of a second goal, of a file of schema 16, is kept; the goal is no longer listed as second,
+    because the conversation was moved to it."""
     load(RELEASED[15], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        acts = conn.execute("SELECT conversation_id, group_id, kind FROM second_goal").fetchall()
+        assert acts == [(2, "c0", "confirm")]
+        assert second_goals.of_conversation(conn, 2) == []
+
+
+def test_what_schema_17_brought(tmp_path: Path) -> None:
+    """A second goal that a person confirmed, of a file of schema 17, is found."""
+    load(RELEASED[16], tmp_path / "old.wb")
     with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
         assert [one.state for one in second_goals.of_conversation(conn, 2)] == ["confirmed"]
 

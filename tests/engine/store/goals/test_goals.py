@@ -11,9 +11,10 @@ import pytest
 from engine.conversation import Conversation, Message
 from engine.records.goals import GoalDecision, GroupStates
 from engine.store.goals import answers as goal_answers
-from engine.store.goals import clusterings, vectors
+from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import counts as goal_counts
 from engine.store.goals import decisions as goal_decisions
+from engine.store.goals import groups as goal_groups
 from engine.store.goals import texts as goals
 from engine.store.goals.answers import PairAnswer
 from engine.store.goals.clusterings import Assigned, LabelEntry
@@ -209,6 +210,47 @@ class TestClusterings:
             assert list(clusterings.ids_without_assignment(conn, key, "vectors")) == []
             assert clusterings.assignments(conn, key) == [one, novel]
             assert clusterings.assigned_version(conn, key) == (2, 1, run_id)
+
+    @pytest.mark.parametrize(
+        ("groups", "moves", "expected"),
+        [
+            ({}, [], {"c0": 0.2, "c2": 0.1}),
+            ({}, [(4, "c0")], {"c2": 0.1}),
+            ({"c2": "c1"}, [], {"c0": 0.2}),
+            ({"c2": "c0"}, [], {"c0": 0.3}),
+            ({"c2": "c0"}, [(4, "c0")], {}),
+        ],
+        ids=["as assigned", "moved", "merged with its own", "two merged", "merged and moved"],
+    )
+    def test_second_goals_of_an_assignment(
+        self,
+        project: Project,
+        groups: dict[str, str],
+        moves: list[tuple[int, str | None]],
+        expected: dict[str, float],
+    ) -> None:
+        """Second goals of an assigned conversation are groups other than its own, each once, with the sum of its
+        shares; rows for the program and the view for others agree."""
+        run_id = conversations_with_vectors(project, 6)
+        key = add(project, [0, 1, 2], run_id)
+        one = Assigned(4, "c1", 0.75, (("c0", 0.2), ("c2", 0.1)), 0.25, 0)
+        entries = [
+            goal_groups.GroupEntry(name, groups.get(name, name), None)
+            for name in ("c0", "c1", "c2")
+        ]
+
+        def work(conn: sqlite3.Connection) -> None:
+            clusterings.assign(conn, key, run_id, [one])
+            clusterings.show(conn, key)
+            goal_groups.put(conn, key, entries, moves)
+
+        project.write(work)
+        with project.reading() as conn:
+            found = {goal.group_id: goal.share for goal in second_goals.of_conversation(conn, 4)}
+            viewed = conn.execute(
+                "SELECT group_id, share FROM conversation_goal WHERE conversation_id = 4 AND main = 0"
+            )
+            assert dict(viewed) == found == pytest.approx(expected)
 
     def test_stability(self, project: Project) -> None:
         """Stability is the mean over bootstraps of the newest measurement; stored repetitions are not missing."""

@@ -151,7 +151,7 @@ def _cluster(conn: sqlite3.Connection) -> None:
     clusterings.add_labels(conn, key, "l", 1, [LabelEntry(0, "Buying", "They buy.")])
     clusterings.assign(conn, key, 1, [Assigned(2, "c1", 0.5, (("c0", 0.4),), 0.3, 0)])
     groups = [GroupEntry("c0", "c0", None), GroupEntry("c1", "c1", "Asking")]
-    goal_groups.put(conn, key, groups, [(2, "c0")])
+    goal_groups.put(conn, key, groups, [(3, "c0")])
     second_goals.judge(conn, 2, "c0", "confirm")
     goal_answers.register(conn, key, "p")
     answer = PairAnswer("sides", 0.5, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 0.1)
