@@ -69,6 +69,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     """
 
     MODE = "conversations"
+    FIRST_KEYS = ("table.open", "conversations.edit-filter", "conversations.judge")
     CSS_PATH = "conversations.tcss"
     AUTO_FOCUS = "#list"
     BINDINGS: ClassVar[list[BindingType]] = [

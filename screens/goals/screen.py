@@ -68,6 +68,7 @@ class GoalsScreen(DecisionScreen):
 
     MODE = "goals"
     PLACE = "goals"
+    FIRST_KEYS = ("table.open", "goals.judge", "goals.run-clustering")
     CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#groups"
     BINDINGS: ClassVar[list[BindingType]] = [

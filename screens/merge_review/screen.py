@@ -55,6 +55,7 @@ class MergeDeskScreen(DecisionScreen):
 
     MODE = "desk"
     PLACE = "desk"
+    FIRST_KEYS = ("desk.merge", "desk.apart", "desk.undo")
     CSS_PATH = "merge_review.tcss"
     AUTO_FOCUS = "#side-a VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [

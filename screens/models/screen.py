@@ -37,6 +37,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     PLACE = "models"
     MODE = "models"
+    FIRST_KEYS = ("models.use", "models.search", "models.add")
     CSS_PATH = "models.tcss"
     AUTO_FOCUS = "#models"
     BINDINGS: ClassVar[list[BindingType]] = [

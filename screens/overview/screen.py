@@ -107,6 +107,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     """Cards over the whole project. Reads again while jobs write, never twice at the same time."""
 
     MODE = "overview"
+    FIRST_KEYS = ("card.open", "overview.import-files", "overview.run-scoring")
     CSS_PATH = "overview.tcss"
     AUTO_FOCUS = "#next"
     BINDINGS: ClassVar[list[BindingType]] = [

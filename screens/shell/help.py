@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.key_table import shown_key
+from screens.shell.workbench_screen import WorkbenchScreen
 
 _TEXTUALS = {
     (binding.action, binding.description)
@@ -24,7 +25,8 @@ _TEXTUALS = {
 
 
 class HelpScreen(Dialog[None]):
-    """A list of keys, first those of the screen, then those of the pane, then those that work everywhere."""
+    """A list of keys: the few that matter first, the others of the screen, those of the pane, those that work
+    everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
@@ -36,7 +38,8 @@ class HelpScreen(Dialog[None]):
 
     def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
-        self._sections = sections(screen.active_bindings.values())
+        first = screen.FIRST_KEYS if isinstance(screen, WorkbenchScreen) else ()
+        self._sections = sections(screen.active_bindings.values(), first)
 
     def compose(self) -> ComposeResult:
         """The list."""
@@ -71,8 +74,16 @@ class HelpScreen(Dialog[None]):
         box.scroll_relative(y=pages * max(1, box.size.height - 2), animate=False)
 
 
-def sections(bindings: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[list[str], str]]]]:
-    """Titles with keys and meanings: keys with the same effect are shown together."""
+def sections(
+    bindings: Iterable[ActiveBinding], first: Sequence[str] = ()
+) -> list[tuple[str, list[tuple[list[str], str]]]]:
+    """Titles with keys and meanings: keys with the same effect are shown together.
+
+    Args:
+        first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
+    """
+    foremost: dict[str, list[str]] = {}
+    places: dict[str, int] = {}
     here: dict[str, list[str]] = {}
     moving: dict[str, list[str]] = {}
     everywhere: dict[str, list[str]] = {}
@@ -80,7 +91,9 @@ def sections(bindings: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[li
         meaning = active.binding.tooltip or active.binding.description
         if not meaning or active.binding.system or (active.binding.action, meaning) in _TEXTUALS:
             continue
-        if isinstance(active.node, App):
+        if active.binding.id in first:
+            where = foremost
+        elif isinstance(active.node, App):
             where = everywhere
         elif isinstance(active.node, Screen) and not (active.binding.id or "").startswith(
             "screen."
@@ -89,9 +102,13 @@ def sections(bindings: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[li
         else:
             where = moving
         where.setdefault(meaning, []).append(active.binding.key)
+        if where is foremost:
+            places[meaning] = first.index(str(active.binding.id))
+    foremost = dict(sorted(foremost.items(), key=lambda one: places[one[0]]))
     return [
         (title, [(keys, meaning) for meaning, keys in found.items()])
         for title, found in (
+            ("Start with these", foremost),
             ("On this screen", here),
             ("Moving about", moving),
             ("Everywhere", everywhere),

@@ -220,6 +220,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         (150, "-very-wide"),
     ]
     MODE: ClassVar[str]
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = ()
+    """Ids of the bindings that matter first here; help shows them above all others."""
 
     def __init__(self, services: Services, feed: EngineFeed) -> None:
         super().__init__()

@@ -50,6 +50,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     PLACE = "simulation"
     MODE = "simulation"
+    FIRST_KEYS = ("simulation.new", "simulation.go-on", "simulation.export")
     CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -50,6 +50,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
 
     MODE = "training"
     PLACE = "training"
+    FIRST_KEYS = ("training.new", "training.use", "training.table")
     CSS_PATH = "training.tcss"
     AUTO_FOCUS = "#runs"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -47,6 +47,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     PLACE = "trees"
     MODE = "trees"
+    FIRST_KEYS = ("table.open", "trees.sort", "trees.run-trees")
     CSS_PATH = "tree_list.tcss"
     AUTO_FOCUS = "#trees"
     BINDINGS: ClassVar[list[BindingType]] = [

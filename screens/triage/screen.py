@@ -49,6 +49,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
     MODE = "triage"
     PLACE = "triage"
+    FIRST_KEYS = ("triage.verdict-complete", "triage.verdict-incomplete", "triage.undo")
     CSS_PATH = "triage.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [

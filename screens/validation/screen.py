@@ -41,6 +41,7 @@ class ValidationScreen(WorkbenchScreen[None]):
     """Shows tables of every metric against the truth, a page each; nothing here asks a model."""
 
     PLACE = "validation"
+    FIRST_KEYS = ("validation.next-table", "validation.copy", "validation.leave")
     CSS_PATH = "validation.tcss"
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -40,6 +40,7 @@ class WatchScreen(WorkbenchScreen[None]):
     """Lists the events of a watch, the newest first; enter opens the conversation."""
 
     PLACE = "watch"
+    FIRST_KEYS = ("watch.watch", "table.open", "watch.rules")
     CSS_PATH = "watch.tcss"
     AUTO_FOCUS = "#events"
     BINDINGS: ClassVar[list[BindingType]] = [

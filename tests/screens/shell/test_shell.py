@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.command import CommandPalette
@@ -19,15 +21,24 @@ from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.help import HelpScreen
 from screens.shell.jump import JumpScreen
+from screens.shell.key_table import key_table
 from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import (
     DARK,
     HIGH_CONTRAST,
     LIGHT,
 )
-from screens.shell.workbench_screen import MODES, SHORT_TITLES, TABS, TIGHT_TITLES, TitleLine
+from screens.shell.workbench_screen import (
+    MODES,
+    SHORT_TITLES,
+    TABS,
+    TIGHT_TITLES,
+    TitleLine,
+    WorkbenchScreen,
+)
 from screens.triage.screen import TriageScreen
 from screens.widgets.jobs_bar import JobsBar
+from screens.widgets.keyed import place_of
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered
@@ -41,6 +52,13 @@ def app_with(shell: Shell, support: ScreenProject | None = None) -> WorkbenchApp
     """The app over a support project with what it remembers."""
     support = support or project()
     return WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0, shell=shell)
+
+
+def screens_of(cls: type[WorkbenchScreen[Any]]) -> Iterator[type[WorkbenchScreen[Any]]]:
+    """All classes of screens below a class."""
+    for one in cls.__subclasses__():
+        yield one
+        yield from screens_of(one)
 
 
 async def asked(pilot: Pilot[None], words: str) -> None:
@@ -209,6 +227,26 @@ class TestHelp:
             assert "Go to Triage" in shown
             await press(pilot, "question_mark")
             assert isinstance(pilot.app.screen, ConversationsScreen)
+
+    async def test_first_keys_come_first(self) -> None:
+        """The keys that matter first stand on top in the order of the screen, and not once more below."""
+        async with opened(project(), size=(100, 60), mode="3") as pilot:
+            await press(pilot, "question_mark")
+            shown = [line.split("│")[1].split() for line in lines(pilot) if line.count("│") > 1]
+            at = shown.index(["Start", "with", "these"])
+            assert [words[0] for words in shown[at + 1 : at + 4]] == ["c", "i", "u"]
+            assert shown.count(["c", "Complete"]) == 1
+
+    def test_first_keys_exist(self) -> None:
+        """Every screen of the tabs names three keys that matter first, of its own or of its panes."""
+        known = {action.id for place in key_table(WorkbenchApp) for action in place.actions}
+        named = {
+            place_of(cls): cls.FIRST_KEYS for cls in screens_of(WorkbenchScreen) if cls.FIRST_KEYS
+        }
+        assert named.keys() >= {name for name, _, _ in TABS}
+        for keys in named.values():
+            assert len(keys) == 3
+            assert known >= set(keys)
 
     async def test_scrolls_on_a_small_terminal(self) -> None:
         """At 80 by 24 the end of the list is reached with the keys."""
