@@ -25,8 +25,7 @@ _TEXTUALS = {
 
 
 class HelpScreen(Dialog[None]):
-    """A list of keys: the few that matter first, the others of the screen, those of the pane, those that work
-    everywhere."""
+    """A list of keys: those that matter first, the screen's others, those of the pane, those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
