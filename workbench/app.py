@@ -23,6 +23,7 @@ from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell
 from screens.shell.routes import Routes
+from screens.shell.suspension import draw_when_continued
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
 from screens.shell.workbench_screen import MODES, TitleLine, WorkbenchScreen
 from screens.widgets.background import all_written, in_thread
@@ -139,7 +140,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         files.
         """
         self._unsubscribe = self._subscribe(self._feed.receive)
-        self.app_resume_signal.subscribe(self, lambda _: self.draw_again())
+        draw_when_continued(self)
         await self.switch_mode("overview")
         for problem in self.shell.problems:
             self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
@@ -159,10 +160,6 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
                 self.push_screen(ErrorDialog(error, f"{event.title} failed"))
             else:
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
-
-    def draw_again(self) -> None:
-        """Draws the whole screen again, for instance after the program was suspended."""
-        self.refresh(layout=True)
 
     @property
     def log_path(self) -> str:

@@ -23,6 +23,7 @@ from screens.shell.dialogs.basic import ErrorDialog, TextDialog
 from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.help import HelpScreen
 from screens.shell.recent_projects import RecentProject, Shell
+from screens.shell.suspension import draw_when_continued
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
@@ -76,7 +77,7 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Reads which project files are still there."""
-        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+        draw_when_continued(self)
         for problem in self.shell.problems:
             self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
         self._look()
