@@ -19,4 +19,6 @@ def draw_when_continued(app: App[Any]) -> None:
     app.app_resume_signal.subscribe(app, lambda _: app.refresh(layout=True))
     takes_terminal_back = signal.getsignal(signal.SIGCONT)
     if callable(takes_terminal_back):  # not where the app has no terminal
-        asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, takes_terminal_back, signal.SIGCONT, None)
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGCONT, takes_terminal_back, signal.SIGCONT, None
+        )
