@@ -117,6 +117,21 @@ def _mentions(text: str) -> Iterator[tuple[str, bool]]:
             yield command, False
 
 
+def test_every_variable_is_described() -> None:
+    """The page of files has each variable of the environment that begins with WORKBENCH, and no other."""
+    read = re.compile(r"WORKBENCH_[A-Z]+")
+    sources = (
+        path
+        for room in ("engine", "screens", "workbench", "training")
+        for path in (REPOSITORY / room).rglob("*.py")
+    )
+    known = {name for path in sources for name in read.findall(path.read_text(encoding="utf-8"))}
+    assert (
+        set(read.findall((REPOSITORY / "docs/reference/files.md").read_text(encoding="utf-8")))
+        == known
+    )
+
+
 def test_decisions_have_an_index() -> None:
     """The index of the decisions lists each record once, in order."""
     folder = REPOSITORY / "docs/decisions"

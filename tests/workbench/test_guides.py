@@ -1,5 +1,5 @@
 """The pages of the guide are followed by the commands they show, except those of the first hour and the weekly triage,
-which are about a person's own logs, and of training and simulation, which take too long."""
+which are about a person's own logs. Blocks marked `sh` are run; `bash` marks what takes long or needs a server."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ WITH_MODEL = pytest.mark.skipif(
         "import",
         "goals",
         "simulation",
+        "training",
         "scripting",
         *(pytest.param(page, marks=WITH_MODEL) for page in ("completeness", "trees", "machines")),
     ],
