@@ -14,7 +14,9 @@ from workbench.cli import main
 
 
 def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs of several projects are one table (here twice the same); a project without a run is told in words."""
+    """Runs of several projects are one table (here twice the same), and Figure 2 shows its figures; a project
+    without a run is told in words.
+    """
     over = played(Script({"user": as_reply({"answer": "Ulm"})}), run=2)
     folder = tmp_path / "runs"
     folder.mkdir()
@@ -23,10 +25,14 @@ def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixtu
     project = str(tmp_path / "a.wb")
     assert main(["import", project, str(folder)]) == 0
     capsys.readouterr()
-    assert main(["analyse", "forms", project, project, "--json"]) == 0
+    picture = tmp_path / "forms.svg"
+    assert main(["analyse", "forms", project, project, "--json", "--plot", str(picture)]) == 0
     row, mean = json.loads(capsys.readouterr().out)["forms"]
     assert (row["model"], row["form"], row["runs"], row["failed"]) == ("small-model", "small", 2, 0)
     assert row["score"] == mean["score"] == pytest.approx(over.ending.result["score"])
+    drawn = picture.read_text("utf-8")
+    for shown in ("small-model", "small", f"{row['turns']:.2g}", f"{mean['score']:.2g}"):
+        assert f">{shown}<" in drawn
     Project.open(tmp_path / "c.wb", create=True).close()
     assert main(["analyse", "forms", str(tmp_path / "c.wb")]) == 2
     assert "simulate forms" in capsys.readouterr().err

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
+from engine.services.simulation.form_picture import draw_forms
 from engine.services.simulation.result_tables import form_model_table
 from engine.services.workspace import Workspace
 from engine.simulate.forms.table import by_model
-from workbench.commands.narration import Result
+from workbench.commands.narration import Result, narrate
 from workbench.commands.report_text import table_lines
 from workbench.exits import DONE
 
@@ -20,13 +21,19 @@ from workbench.exits import DONE
 def forms_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `analyse forms`."""
     parser.add_argument("projects", nargs="+", metavar="project", help="project files")
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="also draw Figure 2 of the paper (means over forms; fields and turns by form), as .svg or .png",
+    )
 
 
 def forms(arguments: argparse.Namespace) -> int:
-    """Prints a row for each model, variant and form of all runs in the projects, simulated or imported.
+    """Prints a row for each model, variant and form of all runs in the projects, simulated or imported, and draws them.
 
     Raises:
-        UsageError: No project has a run.
+        UsageError: No project has a run, or the picture cannot be drawn.
+        ProjectError: The picture cannot be written.
     """
     runs: list[tuple[str, Mapping[str, Any]]] = []
     for project in arguments.projects:
@@ -37,6 +44,10 @@ def forms(arguments: argparse.Namespace) -> int:
             "Nobody filled a form here.",
             "Use `workbench simulate forms`, or import what its --files wrote.",
         )
-    rows = [asdict(row) for row in by_model(runs)]
-    Result(table_lines(form_model_table(runs)), {"forms": rows}).print(arguments.json)
+    rows = by_model(runs)
+    if arguments.plot:
+        draw_forms(rows, Path(arguments.plot))
+        narrate(f"Drew {arguments.plot}.")
+    told = {"forms": [asdict(row) for row in rows]}
+    Result(table_lines(form_model_table(runs)), told).print(arguments.json)
     return DONE

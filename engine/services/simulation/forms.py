@@ -14,7 +14,7 @@ from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, TranscriptLine
 from engine.services.simulation.request import Kind, SimulationRequest
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.forms.form import TOPICS, Form, form_of_file, known_form
+from engine.simulate.forms.form import ALL_FORMS, TOPICS, Form, form_of_file, known_form
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import (
@@ -145,7 +145,7 @@ def load_forms(names: Sequence[str]) -> list[Form]:
     Raises:
         UsageError: A file cannot be read, or is not a form.
     """
-    return [known_form(name) if name in TOPICS else _form(name) for name in dict.fromkeys(names)]
+    return [known_form(name) if name in ALL_FORMS else _form(name) for name in dict.fromkeys(names)]
 
 
 def load_profiles(path: Path | None) -> tuple[Profile, ...]:
@@ -161,7 +161,7 @@ def _form(name: str) -> Form:
     try:
         return form_of_file(name, _text(Path(name.strip()).expanduser()))
     except UsageError as error:
-        hint = error.hint or f"Forms that come along: {', '.join(TOPICS)}."
+        hint = error.hint or f"Forms that come along: {', '.join(ALL_FORMS)}."
         raise UsageError(error.message, hint) from None
 
 

@@ -19,7 +19,7 @@ from engine.services.request_options import (
     options_of,
     read_values,
 )
-from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED
 from engine.simulate.forms.form_session import ProfileScope, Rules
 from engine.simulate.forms.profiles import PAPER_PEOPLE
 from engine.simulate.forms.run import VARIANTS, Variant
@@ -182,9 +182,9 @@ class SimulationRequest(SimulationOptions):
         least=0,
     )
     forms: tuple[str, ...] = _names(
-        f"forms to fill: {', '.join(TOPICS)}, or JSON files",
+        f"forms to fill: {', '.join(ALL_FORMS)}, or JSON files",
         None,
-        words=f"these {len(TOPICS)} forms",
+        words=f"all but {AS_PRINTED}",
         metavar="FORM",
     )
     variants: tuple[Variant, ...] = declared(

@@ -35,7 +35,7 @@ from engine.services.simulation.request import (
 from engine.services.simulation.result_tables import form_model_table, item_of, tables_of
 from engine.services.simulation.sharded import MAKING, making_simulation, sharded_simulation
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
-from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.form import ALL_FORMS, TOPICS
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.recsim.people import LANGUAGES, TASKS
 from engine.simulate.sharded.scenario import CONDITIONS
@@ -212,7 +212,7 @@ class SimulationService:
         Raises:
             UsageError: The form cannot be read, or the model cannot do this.
         """
-        (asked,) = load_forms([form if form in TOPICS else os.path.expanduser(form)])
+        (asked,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
         begun = filling(self._simulations, asked, cast(Variant, variant), model)
         on_reply = partial(self._live.add, begun)
         return PersonSession(begun, self._runner, self._simulations, on_reply)

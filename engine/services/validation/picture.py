@@ -7,28 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.errors import ProjectError, UsageError
+from engine.errors import UsageError
 from engine.records.interval import Interval
 from engine.records.validation import CompletenessTable, TruncationRow
+from engine.services.pictures import save_picture
 from engine.text import one_line
 
 Against = Literal["rows", "conversations", "cut"]
 
-ENDINGS = (".svg", ".png")
 CHANCE = {"AUROC": 0.5}
 _LONGEST_NAME = 44
 _PANEL = (4.2, 3.4)
 _ROW_HEIGHT = 0.36
-_STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    # Text stays text, and the same table gives the same bytes.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "workbench",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +51,14 @@ def draw(table: CompletenessTable, path: Path, against: Against = "rows") -> Non
         UsageError: The path has another ending, no two rows differ in `against` alone, or matplotlib is not installed.
         ProjectError: The file cannot be written.
     """
-    if path.suffix.lower() not in ENDINGS:
-        raise UsageError(
-            f"{path.name} is no picture.", f"End its name with {' or '.join(ENDINGS)}."
-        )
     panels = _panels(table)
-    lines = [] if against == "rows" else _lines(table.rows, against)
-    pyplot = _pyplot()
-    with pyplot.rc_context(_STYLE):
+
+    def make(pyplot: Any) -> Any:
         if against == "rows":
-            picture = _by_rows(pyplot, table, panels)
-        else:
-            picture = _by_lines(pyplot, table, panels, lines, against)
-        # Without the date, so that drawing anew changes nothing.
-        about = {"Date": None} if path.suffix.lower() == ".svg" else {}
-        try:
-            picture.savefig(path, dpi=150, metadata=about)
-        except OSError as error:
-            raise ProjectError(f"{path} cannot be written: {error.strerror}.") from error
-        finally:
-            pyplot.close(picture)
+            return _by_rows(pyplot, table, panels)
+        return _by_lines(pyplot, table, panels, _lines(table.rows, against), against)
 
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise UsageError(
-            "Pictures need matplotlib, which is not installed.",
-            "`pip install 'conversation-workbench[plot]'` adds it; the table needs nothing.",
-        ) from error
-    matplotlib.use("agg")
-    return pyplot
+    save_picture(path, make)
 
 
 def _panels(table: CompletenessTable) -> list[_Panel]:

@@ -22,6 +22,18 @@ TOPICS = {
 }
 """The forms of Hakimov et al. (2024), each with the topic that is given to its users."""
 
+AS_PRINTED = "ss5-printed"
+"""The form `ss5` with the required fields of Figure 6, where three more are required than in the JSON of the runs."""
+
+ALL_FORMS = {**TOPICS, AS_PRINTED: TOPICS["ss5"]}
+"""All forms that come along, with their topics."""
+
+_REQUIRED_IN_PRINT: tuple[Path, ...] = (
+    ("1", "Full Name at birth", "First Name"),
+    ("1", "Full Name at birth", "Last Name"),
+    ("7", "Race", "Select one or more (Your response is voluntary)"),
+)
+
 DEEPEST = 20
 """Greatest nesting depth of sections, far more than real forms have."""
 
@@ -42,7 +54,7 @@ class Form:
     @property
     def key(self) -> str:
         """The name; for a form from a user's file with a digest of its content, since two files may have one name."""
-        if self.name in TOPICS:
+        if self.name in ALL_FORMS:
             return self.name
         text = json.dumps(self.content, ensure_ascii=True)
         return f"{self.name}-{hashlib.sha256(text.encode('ascii')).hexdigest()[:8]}"
@@ -103,24 +115,33 @@ def read_form(name: str, topic: str, value: Any) -> Form:
 
 
 def known_form(name: str) -> Form:
-    """Returns a bundled form by its name in `TOPICS`."""
-    file = resources.files("engine.simulate.forms") / "blank" / f"{name}.json"
-    return read_form(name, TOPICS[name], json.loads(file.read_text("utf-8")))
+    """Returns a bundled form by its name in `ALL_FORMS`."""
+    stored = "ss5" if name == AS_PRINTED else name
+    file = resources.files("engine.simulate.forms") / "blank" / f"{stored}.json"
+    form = read_form(name, ALL_FORMS[name], json.loads(file.read_text("utf-8")))
+    for path in _REQUIRED_IN_PRINT if name == AS_PRINTED else ():
+        node = node_at(form.content, path)
+        assert node is not None
+        node["required"] = True
+    return form
 
 
 def form_of_file(path: str, text: str) -> Form:
     """Reads a form from the text of a user's file; the file name gives its topic.
 
+    A file with the name of a bundled form, such as the source's own `ss5.json`, has the topic of that form and is
+    called `ss5-file`, so that tables keep the two apart.
+
     Raises:
-        UsageError: The text is not a form, or the file has the name of a bundled form.
+        UsageError: The text is not a form.
     """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}.") from None
     name = PurePath(path).name.removesuffix(".json")
-    if name in TOPICS:
-        raise UsageError(f"{path} has the name of a bundled form.", "Rename the file.")
+    if name in ALL_FORMS:
+        return read_form(f"{name}-file", ALL_FORMS[name], value)
     return read_form(name, name.replace("-", " ").replace("_", " "), value)
 
 

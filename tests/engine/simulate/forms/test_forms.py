@@ -8,7 +8,14 @@ import pytest
 
 from engine.errors import UsageError
 from engine.form_scores import fields
-from engine.simulate.forms.form import TOPICS, copy_answers, form_of_file, known_form, read_form
+from engine.simulate.forms.form import (
+    AS_PRINTED,
+    TOPICS,
+    copy_answers,
+    form_of_file,
+    known_form,
+    read_form,
+)
 from tests.engine.simulate.forms.playing import leaf, small_form
 from tests.shared_data import original_folder
 
@@ -49,6 +56,22 @@ def test_a_form_of_a_person_is_named_after_its_file() -> None:
     """A form from a file has the file's name as its name and subject."""
     form = form_of_file("/some/where/parking-permit.json", json.dumps(small_form().content))
     assert (form.name, form.topic) == ("parking-permit", "parking permit")
+
+
+def test_a_file_may_have_the_name_of_a_bundled_form() -> None:
+    """The source's own `ss5.json` keeps the subject, and has a name and a key of its own."""
+    form = form_of_file("resources/ss5.json", json.dumps(small_form().content))
+    assert (form.name, form.topic) == ("ss5-file", TOPICS["ss5"])
+    assert form.key.startswith("ss5-file-")
+
+
+def test_printed_form_requires_what_figure_6_requires() -> None:
+    """In print a name at birth and the race are required; nothing else differs from the form of the runs."""
+    printed, stored = known_form(AS_PRINTED), known_form("ss5")
+    pairs = list(zip(fields(printed.content), fields(stored.content), strict=True))
+    differ = [one.path[-1] for one, other in pairs if one != other]
+    assert differ == ["First Name", "Last Name", "Select one or more (Your response is voluntary)"]
+    assert all(one.required for one, other in pairs if one != other)
 
 
 def test_two_files_of_one_name_have_two_keys() -> None:
