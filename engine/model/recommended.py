@@ -21,9 +21,13 @@ class Recommended:
     """One model of a set.
 
     Attributes:
+        role: What it is for: `instruct` (scores, trees, summaries, labels), `base` (to be trained on), `embedder`
+            (vectors of summaries).
+        repository: OWNER/NAME on the hub.
         file: A part of the file's name that matches one file of the repository.
-        size: Approximate size in bytes.
+        size: Approximate size in bytes; in the file in GB.
         licence: Name that its owners give.
+        note: A sentence for whoever chooses.
     """
 
     role: Role

@@ -86,6 +86,7 @@ class TriagePlace:
     """The place of a person in triage, stored so that it can be resumed.
 
     Attributes:
+        order: Which conversations come first.
         filter: The filter as text.
         conversation: Id of the current conversation; None if there is none.
         skipped: Ids of skipped conversations, in order; they come again at the end of the queue.

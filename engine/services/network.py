@@ -11,7 +11,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 KEY = "offline"
-"""The setting: true where the project reaches nothing, not even what was configured."""
+"""Setting: true where the project reaches nothing, not even what was configured (`workbench offline`)."""
 
 
 class NetworkService:

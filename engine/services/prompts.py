@@ -12,6 +12,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 PROMPT_KEY = "prompt."
+"""Setting: the prompt of this project in place of the shipped one of that name (`prompts --set`)."""
 
 
 def names() -> list[str]:

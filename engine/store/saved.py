@@ -11,7 +11,14 @@ from engine.store import settings
 from engine.store.project import Project
 
 _SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
-_FILTERS, _COLUMNS, _VIEW, _SEEN = "filters", "list.columns", "list.view", "overview.seen"
+_FILTERS = "filters"
+"""Setting: saved filters, text by name (`workbench filters`)."""
+_COLUMNS = "list.columns"
+"""Setting: the columns of the list of conversations, in order."""
+_VIEW = "list.view"
+"""Setting: what the list of conversations showed last: filter, order, conversation."""
+_SEEN = "overview.seen"
+"""Setting: results that were opened from the overview, which it does not show as new."""
 
 
 class SavedStore:

@@ -10,11 +10,17 @@ from typing import Any
 from engine.records.scores import DecisionRule
 from engine.store.sql import to_json
 
+RULE = "rule"
+"""Setting: the decision rule of the scores in force: `threshold`, `band`, `source` (`workbench calibrate`)."""
+
 OTHER_RULES = "rules"
-"""The setting with the decision rules of sets of scores that are not in force, by config hash."""
+"""Setting: the decision rules of sets of scores that are not in force, by config hash."""
+
+SCORES = "score_config"
+"""Setting: the config hash of the scores in force (`workbench scores`)."""
 
 PROVISIONAL = "provisional_scores"
-"""The setting with the config hash of scores that go once others replace them."""
+"""Setting: the config hash of scores that go once others replace them."""
 
 
 def get(conn: sqlite3.Connection, key: str, default: Any = None) -> Any:
@@ -35,7 +41,7 @@ def put(conn: sqlite3.Connection, key: str, value: Any) -> None:
 def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
     """The decision rule of a set of scores; None is the set in force."""
     if config_hash in (None, score_config(conn)) or score_config(conn) is None:
-        return DecisionRule(**get(conn, "rule", {}))
+        return DecisionRule(**get(conn, RULE, {}))
     return DecisionRule(**get(conn, OTHER_RULES, {}).get(config_hash, {}))
 
 
@@ -47,18 +53,18 @@ def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
     """
     if not 0 <= new.threshold <= 1 or new.band < 0:
         raise ValueError(f"not a decision rule: {new}")
-    put(conn, "rule", asdict(new))
+    put(conn, RULE, asdict(new))
 
 
 def score_config(conn: sqlite3.Connection) -> str | None:
     """The config hash of the scores that are shown; None before any scoring."""
-    value: str | None = get(conn, "score_config")
+    value: str | None = get(conn, SCORES)
     return value
 
 
 def put_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
     """Puts a set of scores in force, under the decision rule of the one that it replaces."""
-    put(conn, "score_config", config_hash)
+    put(conn, SCORES, config_hash)
 
 
 def switch_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -73,6 +79,6 @@ def switch_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
         put_score_config(conn, config_hash)
         return
     rules = {**get(conn, OTHER_RULES, {}), before: asdict(rule(conn))}
-    put(conn, "rule", rules.pop(config_hash, {}))
+    put(conn, RULE, rules.pop(config_hash, {}))
     put(conn, OTHER_RULES, rules)
     put_score_config(conn, config_hash)

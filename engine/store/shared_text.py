@@ -20,7 +20,9 @@ SAMPLE = 300
 """Conversations that are compared."""
 OPENING_CHARS = 300
 
-_KEY, _OF = "shared_text", "of"
+_KEY = "shared_text"
+"""Setting: text that the conversations share, as the last import found it; with a hash, what some vectors left out."""
+_OF = "of"
 
 
 def stored(conn: sqlite3.Connection) -> SharedText:

@@ -15,6 +15,7 @@ from engine.store import settings
 from engine.store.sql import snapshot, to_json
 
 _KEY = "tree_config"
+"""Setting: the hash of the trees that are shown."""
 _COLUMNS = (
     "t.conversation_id, t.step, t.config_hash, t.run_id, t.reason, t.prompt_tokens, t.note, t.leaves,"
     " t.answers, t.nodes, t.max_log_prob, t.max_log_prob_per_token, t.covered, t.pruned, t.unexpanded,"

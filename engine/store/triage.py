@@ -12,6 +12,7 @@ from engine.store import hidden_states, queue, second_verdicts, settings, verdic
 from engine.store.project import Project
 
 PLACE = "triage.place"
+"""Setting: where triage goes on: order, filter, what was skipped."""
 FORMER_INFORMATIVE = "teaching"
 """The name of the order `informative` in places that earlier versions stored."""
 RECENT = 10

@@ -27,7 +27,7 @@ negative cosine: cosines of descriptions without a common word scatter around 0.
 ORDER: MergeOrder = "informative"
 """Default order. After 20 decisions in this order the merge probability can decide the rest (docs/results/goals.md)."""
 SETTING = "desk"
-"""Key of the project setting `{"order", "floor"}`: the chosen order, and the least similarity."""
+"""Setting: `order` and `floor` of the merge desk: the chosen order, and the least similarity of a proposed pair."""
 STORED_ORDERS: Mapping[MergeOrder, str] = {
     "similarity": "similarity",
     "probability": "probability",

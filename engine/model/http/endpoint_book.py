@@ -25,7 +25,9 @@ class EndpointEntry:
     """One endpoint of the catalogue.
 
     Attributes:
+        name: What runs call it.
         url: With its model, as in `http://host:8080/v1#model`.
+        can: What its server was shown to support.
         key_env: The environment variable that holds its key; None where it needs none.
         prices: Prices of its tokens, if the user gave them.
     """

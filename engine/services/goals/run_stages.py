@@ -33,7 +33,7 @@ from engine.views.goal_inputs import TextSource, source_of, stored_clustering
 from engine.views.merge_queue_cache import MergeQueueCache
 
 ABOUT_KEY = "goal_context"
-"""Key of the project setting with a paragraph on the application, which comes before every summarising prompt."""
+"""Setting: a paragraph on the application, which comes before every summarising prompt (`run cluster --about`)."""
 SUMMARY_PROMPTS = ("summary", "paper-summary")
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 

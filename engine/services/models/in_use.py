@@ -21,7 +21,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 SETTING = "models"
-"""Key of the project setting: kind of work -> name of a model."""
+"""Setting: the model of each kind of work, by name (`models use`); without one the built-in model."""
 
 
 class ModelsInUse:

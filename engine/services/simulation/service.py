@@ -43,7 +43,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 SETTING = "simulations"
-"""Key under which the project stores requests: the last one, and one for each set that a screen started."""
+"""Setting: what simulations were asked for: the last one, and one for each set that a screen started."""
 _SUMMARISED = {"seed": "seed", "temperature": "temperature", "language": "language"}
 """Parameters that the summary of a set shows, with their labels."""
 

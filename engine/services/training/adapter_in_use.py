@@ -17,7 +17,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 SETTING = "adapter"
-"""Key of the project setting with the adapter in use."""
+"""Setting: the adapter that scores in mode `tuned`, by name or path (`models use`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from engine.text import one_line
 from engine.views.training_data import items
 
 PROJECT_ID = "project_id"
-"""Setting that holds the id of a project, which copies of its file keep."""
+"""Setting: the id of the project, made by its first training; copies of the file keep it."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TEMPORARY = ".part-"

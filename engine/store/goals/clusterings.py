@@ -16,6 +16,7 @@ from engine.store.idset import IdSet, read_ids
 from engine.store.sql import snapshot, to_json, utc_now
 
 _SHOWN = "clustering"
+"""Setting: the number of the clustering that is shown."""
 NONE = -1
 """The cluster number of outliers in arrays."""
 PHRASES = "phrases"
