@@ -28,7 +28,8 @@ PLUMS: dict[str, Any] = {
     "task": "math",
     "shards": [
         {"shard_id": 1, "shard": "How many plums has Ada?"},
-        {"shard_id": 2, "shard": "Bo has 4 plums, Ada twice as many."},
+        {"shard_id": 2, "shard": "Bo has 4 plums."},
+        {"shard_id": 3, "shard": "Ada has twice as many."},
     ],
     "question": "Bo has 4 plums. Ada has twice as many. How many plums has Ada?",
     "answer": "4 * 2 = 8\n#### 8",
@@ -67,25 +68,29 @@ class TestPlaying:
         project, logs = str(plums.parent / "p.wb"), plums.parent / "logs"
         words = ["simulate", "sharded", project, str(plums), "--max-tokens", "12"]
         words += ["--context", "2048", "--conditions", "full,sharded,recap", "--json"]
+        words += ["--merge-shards", "2"]
         assert main(words) == 0
         first = json.loads(capsys.readouterr().out)
-        assert {one["condition"] for one in first["aptitude"]} == {"full", "sharded", "recap"}
+        conditions = ["full", "recap", "recap-s2", "sharded", "sharded-s2"]
+        assert sorted(one["condition"] for one in first["aptitude"]) == conditions
         assert [one["condition"] for one in first["replies"]] == ["sharded", "recap"]
         assert main([*words, "--logs", str(logs)]) == 0
         again = capsys.readouterr()
         assert json.loads(again.out) == first
-        assert "3 were played before" in again.err
+        assert "5 were played before" in again.err
         files = sorted(logs.rglob("*.jsonl"))
         assert [path.relative_to(logs).parts[:2] for path in files] == [
-            ("math", "full"),
-            ("math", "recap"),
-            ("math", "sharded"),
+            ("math", condition) for condition in conditions
         ]
         records = {path.parts[-2]: json.loads(path.read_text("utf-8")) for path in files}
         assert records["recap"]["source_conv_id"] == records["sharded"]["conv_id"]
+        told = [one["content"] for one in records["sharded-s2"]["trace"] if one["role"] == "user"]
+        assert told[0] == "How many plums has Ada? Bo has 4 plums."
         sharded = records["sharded"]["trace"]
         assert records["recap"]["trace"][: len(sharded)] == sharded
         assert main(["import", str(plums.parent / "other.wb"), str(logs), "--json"]) == 0
+        assert main([*words[:-1], "3"]) == 2
+        assert "No instruction has more than 3 shards" in capsys.readouterr().err
 
 
 class TestMaking:

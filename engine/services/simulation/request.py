@@ -172,6 +172,18 @@ class SimulationRequest(SimulationOptions):
     )
     user_temperature: float = _temperature(1.0, "temperature of the simulated user")
     unapproved: bool = declared(False, Option("also play shards that wait for approval"))
+    merge_shards: tuple[int, ...] = declared(
+        (),
+        Option(
+            "play conditions of several turns also with the shards of each instruction merged into so many (gradual"
+            " sharding); several numbers with commas between",
+            default="as they are only",
+            metavar="N,M",
+            convert=lambda text: tuple(dict.fromkeys(int(one) for one in text.split(","))),
+            allowed=lambda value: all(one >= 2 for one in value),
+            must="whole numbers from 2 on",
+        ),
+    )
     max_tokens: int = _count(1000, "longest reply of the assistant in tokens")
     databases: str | None = declared(
         None, Option("folder with DB_ID/*.sqlite for database tasks", default="none", metavar="DIR")
@@ -263,7 +275,7 @@ COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))
 
 FIELDS: Mapping[Kind, tuple[str, ...]] = {
     "sharded": (
-        "instructions", "conditions", "user_temperature", "unapproved", "max_tokens", "databases",
+        "instructions", "conditions", "merge_shards", "user_temperature", "unapproved", "max_tokens", "databases",
     ),
     "forms": (
         "forms", "variants", "profile", "profiles", "dummies", "high", "grouping", "follow_ups", "turns_per_field",

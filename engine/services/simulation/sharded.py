@@ -30,7 +30,7 @@ from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
 from engine.simulate.sharded.making.play import MakingScenario, full_text
 from engine.simulate.sharded.play import ShardedScenario, replayed
-from engine.simulate.sharded.scenario import CONDITIONS, Case, Setting
+from engine.simulate.sharded.scenario import CONDITIONS, ONE_TURN, Case, Setting
 from engine.simulate.sharded.tasks import task_for
 from engine.validate.aptitude import Scored
 
@@ -47,25 +47,47 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
     """The simulation that plays every instruction under every condition `request.runs` times.
 
     Raises:
-        UsageError: The instructions cannot be read, one cannot be simulated, or a model cannot do this.
+        UsageError: The instructions cannot be read, one cannot be simulated, none has shards to merge, or a model
+            cannot do this.
     """
     instructions, dataset = load_instructions(request.instructions, unapproved=request.unapproved)
     texts = simulations.texts(KIND)
-    tasks = [
-        (one, task_for(one, texts, _databases(request))) for one in instructions[: request.limit]
+    chosen = instructions[: request.limit]
+    databases = _databases(request)
+    bound = [(one, task_for(one, texts, databases), False) for one in chosen]
+    joined = [
+        (one, task_for(one, texts, databases), True)
+        for one in _merged(chosen, request.merge_shards)
     ]
     setting = _setting(simulations, request, dataset, texts)
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
         labelled = _with_models(setting, labels)
         return [
-            ShardedScenario(Case(labelled, instruction, task, condition, run))
+            ShardedScenario(Case(labelled, instruction, task, condition, run, merged))
             for condition in request.conditions or CONDITIONS
-            for instruction, task in tasks
+            for instruction, task, merged in (*bound, *(() if condition in ONE_TURN else joined))
             for run in range(request.runs)
         ]
 
     return simulations.simulation(KIND, scenarios, _params(setting), _ASKS, request, texts)
+
+
+def _merged(instructions: Sequence[Instruction], counts: Sequence[int]) -> list[Instruction]:
+    """Each instruction merged into each number of shards that is below its own.
+
+    Raises:
+        UsageError: No instruction has more shards than one of the counts.
+    """
+    for count in counts:
+        if all(len(one.shards) <= count for one in instructions):
+            raise UsageError(
+                f"No instruction has more than {count} shards to merge.",
+                f"The longest has {max(len(one.shards) for one in instructions)}.",
+            )
+    return [
+        one.merged(count) for count in counts for one in instructions if len(one.shards) > count
+    ]
 
 
 def making_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
 from engine.errors import UsageError
@@ -72,10 +73,34 @@ class Instruction:
         canonical = json.dumps(self.record(), sort_keys=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:8]
 
+    def merged(self, count: int) -> Instruction:
+        """Returns the instruction with neighboring shards joined, so that `count` are left: gradual sharding.
+
+        Laban et al. (2025) merge each instruction of k shards into 2 to k - 1 (`lazification_gradual`); how, their
+        document does not say. Here each new shard has as many old ones as the next, or one more. Texts are joined by
+        spaces, lists such as `doc_idxs` end to end; other keys are those of the first shard joined.
+        """
+        size, longer = divmod(len(self.shards), count)
+        starts = [at * size + min(at, longer) for at in range(count + 1)]
+        shards = [
+            _joined(number, self.shards[start:end])
+            for number, (start, end) in enumerate(pairwise(starts), 1)
+        ]
+        return replace(self, shards=tuple(shards))
+
     def record(self) -> dict[str, Any]:
         """Returns the instruction in the published format."""
         shards = [{"shard_id": one.shard_id, "shard": one.text, **one.extra} for one in self.shards]
         return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.keys}
+
+
+def _joined(shard_id: int, shards: Sequence[Shard]) -> Shard:
+    extra = dict(shards[0].extra)
+    for other in shards[1:]:
+        for key, value in other.extra.items():
+            if isinstance(value, list) and isinstance(extra.get(key), list):
+                extra[key] = [*extra[key], *value]
+    return Shard(shard_id, " ".join(one.text for one in shards if one.text), extra)
 
 
 def read_instructions(text: str) -> list[Instruction]:

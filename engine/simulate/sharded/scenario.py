@@ -34,7 +34,7 @@ def place_of(conv_type: str, conditions: Sequence[str]) -> int:
     """Returns the index of a condition in `conditions`; their number if it is not among them.
 
     Args:
-        conv_type: Name of the condition in the logs, perhaps with temperatures after it.
+        conv_type: Name of the condition in the logs, perhaps with a number of shards and temperatures after it.
     """
     while conv_type not in conditions and "-" in conv_type:
         conv_type = conv_type.rpartition("-")[0]
@@ -82,6 +82,7 @@ class Case:
 
     Attributes:
         run: Number of the repetition, from 0.
+        merged: Whether shards were joined; the name of the condition then has the number of those that are left.
     """
 
     setting: Setting
@@ -89,6 +90,7 @@ class Case:
     task: Task
     condition: Condition
     run: int
+    merged: bool = False
 
     @property
     def key(self) -> str:
@@ -98,14 +100,18 @@ class Case:
 
     @property
     def conv_type(self) -> str:
-        """The condition as the logs name it: with the temperatures, unless they are 1."""
+        """The condition as the logs name it: with the number of shards if they were merged, and the temperatures unless
+        they are 1."""
         of_assistant = self.setting.assistant_temperature
         of_user = self.setting.user_temperature
         if self.condition in ONE_TURN:
             return self.condition if of_assistant == 1 else f"{self.condition}-t{of_assistant}"
+        condition = (
+            f"{self.condition}-s{len(self.instruction.shards)}" if self.merged else self.condition
+        )
         if of_assistant == of_user == 1:
-            return self.condition
-        return f"{self.condition}-at{of_assistant}-ut{of_user}"
+            return condition
+        return f"{condition}-at{of_assistant}-ut{of_user}"
 
     def conv_id(self, condition: Condition | None = None) -> str:
         """Returns 24 hex digits over all that determines the conversation.
