@@ -18,11 +18,14 @@ class Distances:
         rows: Number of rows measured.
         cosine: One minus the cosine with the centre.
         euclidean: To the mean of the cluster's rows, which are of length 1.
+        cosine_error, euclidean_error: Standard errors of the two means; None with fewer than two rows.
     """
 
     rows: int
     cosine: float | None
     euclidean: float | None
+    cosine_error: float | None = None
+    euclidean_error: float | None = None
 
 
 def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
@@ -68,6 +71,13 @@ def _centres(vectors: Vectors, labels: Numbers) -> Floats:
 def _measured(rows: Vectors, centres: Floats) -> Distances:
     if not len(rows):
         return Distances(0, None, None)
-    cosines = np.einsum("ij,ij->i", rows, unit_rows(centres))
+    angles = 1 - np.einsum("ij,ij->i", rows, unit_rows(centres))
     lengths = np.linalg.norm(rows - centres, axis=1)
-    return Distances(len(rows), float((1 - cosines).mean()), float(lengths.mean()))
+    return Distances(
+        len(rows), float(angles.mean()), float(lengths.mean()), _error(angles), _error(lengths)
+    )
+
+
+def _error(values: Floats) -> float | None:
+    """The standard error of a mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None

@@ -11,6 +11,7 @@ from engine.filters import Filter
 from engine.personal_data import Kind, Redactor
 from engine.services.line_files import written_beside
 from engine.services.report.comparing import Compared
+from engine.services.report.document import Document
 from engine.services.report.gathering import report
 from engine.services.report.html import to_html
 from engine.services.report.markdown import to_markdown
@@ -51,19 +52,29 @@ def write_report(
         UsageError: The name has another ending, or no conversation matches.
         ProjectError: The file is there already, or cannot be written.
     """
-    form = FORMS.get(path.suffix.lower())
-    if form is None:
+    check_place(path, force=force)
+    found = report(services, wanted, validate=validate, compared=compared)
+    return write_document(found, path, redact=redact)
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Raises what `write_report` raises about the name of the file."""
+    if path.suffix.lower() not in FORMS:
         raise UsageError(
             f"A report cannot be written as {path.name}.", "Name a file.html or a file.md."
         )
     if path.exists() and not force:
         raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+
+
+def write_document(found: Document, path: Path, *, redact: bool = False) -> Written:
+    """Writes a report in the form that the ending of the name says, over a file that is there already."""
     # whoever prints the file on a terminal gets no control of it either
-    found = report(services, wanted, validate=validate, compared=compared).mapped(display_safe)
+    found = found.mapped(display_safe)
     redactor = Redactor()
     if redact:
         found = found.mapped(redactor.text)
-    text = form(found)
+    text = FORMS[path.suffix.lower()](found)
     with written_beside(path) as part:
         part.write_text(text, encoding="utf-8")
     return Written(path.stat().st_size, redactor.counts)

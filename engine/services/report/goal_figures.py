@@ -39,7 +39,7 @@ def clustering_figures(found: Measurements) -> Iterator[Block]:
     """Stability and distances of a clustering, as far as they were measured."""
     yield from _stability(found)
     if found.paper_goals is not None:
-        yield from _runs(found.paper_goals)
+        yield from side_by_side(found.paper_goals)
     yield from _distances(found)
 
 
@@ -86,7 +86,7 @@ def _stable(value: float) -> str:
     return "stable" if value >= STABLE else "dissolved" if value <= DISSOLVED else ""
 
 
-def _runs(paper: Mapping[str, Any]) -> Iterator[Block]:
+def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
     """The largest groups of several runs of the paper's algorithm side by side."""
     figure = paper["figure_4"]
     runs = [("this run", paper["clustering"])]

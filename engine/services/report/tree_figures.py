@@ -1,10 +1,10 @@
 """Response trees in a report: their distributions (Figure 6 of Soroka et al.), leaves against the best log-probability
-(Figure 12), and the conversations in which the model was least sure (C.2.2)."""
+(Figure 12) and both against the length (Figure 13), and the conversations in which the model was least sure (C.2.2)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -44,7 +44,9 @@ def tree_blocks(services: Services, wanted: Filter, found: Measured) -> Iterator
     yield from _distributions(trees, best)
     yield _by_source(services, trees)
     if best:
-        yield _scatter(best)
+        yield scatter(best)
+        lengths = dict(zip(known.ids.tolist(), known.characters.tolist(), strict=True))
+        yield from against_length(best, lengths)
     yield from _least_sure(services, known, best)
 
 
@@ -103,17 +105,49 @@ def _quartiles(values: Sequence[float | None], form: str) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def _scatter(best: Sequence[TreeItem]) -> Plot:
-    every = max(1, -(-len(best) // MOST_DOTS))
-    dots = tuple((item.row.max_log_prob or 0.0, float(item.row.leaves)) for item in best[::every])
-    return Plot(
+def scatter(best: Sequence[TreeItem], of: str = "") -> Plot:
+    """Figure 12 of trees that have a best leaf; `of` names the data set that they are of."""
+    return _dots(
         "Leaves against the log-probability of the best leaf (Figure 12 of Soroka et al.)",
+        of,
         "log-probability of the best leaf",
         "leaves",
-        f"{counted(len(dots), 'tree')}" + (f", one in {every}" if every > 1 else "")
-        + "; unsure ones are at the upper left.",
-        dots=dots,
-    )  # fmt: skip
+        "unsure ones are at the upper left",
+        [(item.row.max_log_prob or 0.0, float(item.row.leaves)) for item in best],
+    )
+
+
+def against_length(
+    best: Sequence[TreeItem], lengths: Mapping[int, float], of: str = ""
+) -> Iterator[Plot]:
+    """Figure 13: both figures of trees that have a best leaf against the length of their conversation.
+
+    Args:
+        lengths: Characters of conversations by id.
+        of: Name of the data set.
+    """
+    along = [float(lengths[item.row.conversation_id]) for item in best]
+    for up, values in (
+        ("leaves", [float(item.row.leaves) for item in best]),
+        ("log-probability of the best leaf", [item.row.max_log_prob or 0.0 for item in best]),
+    ):
+        yield _dots(
+            f"{up[0].upper()}{up[1:]} against the length of the conversation (Figure 13 of Soroka et al.)",
+            of,
+            "characters",
+            up,
+            "Table 3 has the correlation",
+            list(zip(along, values, strict=True)),
+        )
+
+
+def _dots(
+    title: str, of: str, across: str, up: str, seen: str, places: Sequence[tuple[float, float]]
+) -> Plot:
+    every = max(1, -(-len(places) // MOST_DOTS))
+    dots = tuple(places[::every])
+    shown = f"{counted(len(dots), 'tree')}" + (f", one in {every}" if every > 1 else "")
+    return Plot(f"{of}: {title}" if of else title, across, up, f"{shown}; {seen}.", dots=dots)
 
 
 def _least_sure(services: Services, known: Measured, best: Sequence[TreeItem]) -> Iterator[Block]:

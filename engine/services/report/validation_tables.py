@@ -42,12 +42,12 @@ def validation_blocks(service: ValidationService, conversations: int) -> Iterato
         if set(TABLE_2) <= {column.key for column in table.columns}:
             yield _table_2(table)
         shown = [column for column in table.columns if column.on_screen]
-        yield _table(f"{table.metric}: {table.title}", table, shown)
+        yield table_block(f"{table.metric}: {table.title}", table, shown)
         yield from _curves(table)
         for sentence in (*table.conclusions, *table.notes):
             yield Paragraph(sentence)
     if found.correlations is not None and found.correlations.rows:
-        yield _table(
+        yield table_block(
             "Correlations of response trees with the length of conversations (Table 3 of Soroka et al.)",
             found.correlations,
             found.correlations.columns,
@@ -61,7 +61,7 @@ def _table_2(table: ReportTable) -> Table:
     columns = [table.columns[0], *(one for one in table.columns if one.key in TABLE_2)]
     order = {key: at for at, key in enumerate(TABLE_2)}
     columns[1:] = sorted(columns[1:], key=lambda one: order[one.key])
-    return _table(
+    return table_block(
         "Whole conversations against cut ones at the threshold .5, with 95% intervals (Table 2 of Soroka et al.)",
         table,
         columns,
@@ -69,7 +69,7 @@ def _table_2(table: ReportTable) -> Table:
     )
 
 
-def _table(
+def table_block(
     caption: str, table: ReportTable, columns: Sequence[ReportColumn], *, ends: bool = False
 ) -> Table:
     """Some columns of a table; `ends` adds the ends of intervals."""
@@ -80,7 +80,7 @@ def _table(
             tuple(_cell(column, _of(row, table, column), ends) for column in columns)
             for row in table.rows
         ),
-        frozenset(range(1, len(columns))),
+        frozenset(at for at, column in enumerate(columns) if column.kind != "text"),
     )
 
 

@@ -131,7 +131,7 @@ def test_figures_of_the_paper(measured: Services, tmp_path: Path) -> None:
     write_report(measured, tmp_path / "p.html", parse_filter(""))
     html = (tmp_path / "p.html").read_text("utf-8")
     checked(html)
-    assert html.count('class="dot"') == 24
+    assert html.count('class="dot"') == 3 * 24  # Figure 12, and two of Figure 13
 
 
 def test_many_are_validated_by_a_sample(

@@ -17,6 +17,7 @@ def test_own() -> None:
     assert found.rows == 3
     assert found.euclidean == pytest.approx(2 * np.sqrt(0.5) / 3)
     assert found.cosine == pytest.approx(2 * (1 - np.sqrt(0.5)) / 3)
+    assert found.euclidean_error == pytest.approx(np.std([0.5**0.5, 0.5**0.5, 0], ddof=1) / 3**0.5)
 
 
 def test_assigned() -> None:

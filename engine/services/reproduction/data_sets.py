@@ -1,0 +1,157 @@
+"""What a project holds of the tables and figures of Soroka et al."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from engine.completeness.calibration import wilson
+from engine.errors import UsageError
+from engine.filters import Filter, ListQuery, parse_filter
+from engine.records.interval import Interval
+from engine.records.validation import CompletenessTable, TruncationRow
+from engine.services.trees.records import TreeItem
+from engine.services.validation.completeness import completeness_table, only_run
+from engine.services.workspace import Workspace
+from engine.validate.statistics.correlation import Correlation, correlate
+
+MODE_NAMES = {"base": "prompted", "judge": "judge", "tuned": "fine-tuned"}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """One row of Table 2: what separated whole conversations from cut ones, and how well.
+
+    Attributes:
+        coverage: Share of the conversations that can be cut which it scored.
+        n: Number of conversations, each once whole and once cut.
+    """
+
+    evaluator: str
+    n: int
+    coverage: float
+    row: TruncationRow
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """One data set with all that was computed of it.
+
+    Attributes:
+        like: Name of the paper's data set that it is printed beside; empty for none.
+        size, imported: Number of conversations used, and of all that were imported.
+        turns: Median number of turns.
+        tools: Share of the conversations in which tools are used.
+        topics: Descriptions of the largest groups, the largest first.
+        evaluated: Rows of Table 2.
+        paper_goals: What `workbench run paper-goals --json` prints; None if that was not run.
+        trees: Its trees that have a best response.
+        lengths: Characters of each conversation with a tree, by id.
+        missing: What could not be computed, a sentence each.
+    """
+
+    name: str
+    like: str
+    size: int
+    imported: int
+    turns: float
+    tools: Interval
+    topics: Sequence[str]
+    evaluated: Sequence[Evaluated]
+    paper_goals: Mapping[str, Any] | None
+    trees: Sequence[TreeItem]
+    lengths: Mapping[int, int]
+    missing: Sequence[str] = ()
+
+    def best_with_length(self) -> Correlation | None:
+        """Correlation of the best log-probability with the length of the conversation in characters."""
+        return correlate(self._best, [self.lengths[one.row.conversation_id] for one in self.trees])
+
+    def best_with_leaves(self) -> Correlation | None:
+        """Correlation of the best log-probability with the number of leaves."""
+        return correlate(self._best, [one.row.leaves for one in self.trees])
+
+    @property
+    def _best(self) -> list[float]:
+        return [one.row.max_log_prob or 0.0 for one in self.trees]
+
+
+def read_data_set(
+    workspace: Workspace, name: str, wanted: Filter, like: str, failures: Sequence[str]
+) -> DataSet:
+    """Reads what there is of the conversations of a filter; asks no model.
+
+    Args:
+        failures: What could not be done before, a sentence each.
+
+    Raises:
+        UsageError: No conversation matches.
+    """
+    services = workspace.services()
+    rows = services.conversations
+    ids = rows.ids(ListQuery(wanted))
+    if not len(ids):
+        raise UsageError(f"{name} has no conversation.", "Raise --limit.")
+    about = rows.rows(ids.tolist())
+    with_tools = rows.ids(ListQuery(Filter((*wanted.terms, *parse_filter("tool:*").terms))))
+    tools = wilson(len(with_tools), len(ids))
+    measured = services.goals.measurements()
+    goals = None if measured is None else measured.paper_goals
+    groups = [] if goals is None else goals["clustering"]["groups"]
+    largest = sorted(groups, key=lambda group: -int(group["size"]))
+    evaluated, missing = _evaluated(workspace, wanted)
+    trees = [
+        one for one in services.trees.items(ListQuery(wanted)) if one.row.max_log_prob is not None
+    ]
+    return DataSet(
+        name,
+        like,
+        len(ids),
+        rows.counts().conversations,
+        median(one.turns for one in about),
+        Interval(tools.part / tools.of, tools.low, tools.high),
+        [str(group["description"]) for group in largest if group["description"]][:2],
+        evaluated,
+        goals,
+        trees,
+        {one.id: one.chars for one in about},
+        (*failures, *missing),
+    )
+
+
+def _evaluated(workspace: Workspace, wanted: Filter) -> tuple[list[Evaluated], list[str]]:
+    """The rows of Table 2: by what is generated, and of a judge by its yes against its no."""
+    run = only_run(Path(workspace.project.path))
+    found: list[Evaluated] = []
+    missing = []
+    for mode in ("judge", "base", "tuned"):
+        try:
+            table = completeness_table(
+                workspace.project,
+                workspace.catalog,
+                run,
+                query=ListQuery(wanted),
+                mode=mode,
+                as_generated=mode != "judge",
+            )
+        except UsageError as nothing:
+            missing.append(f"Table 2, {MODE_NAMES[mode]}: {nothing.message}")
+            continue
+        found += _rows(table, mode, with_rules=not found)
+    return found, missing
+
+
+def _rows(table: CompletenessTable, mode: str, *, with_rules: bool) -> list[Evaluated]:
+    return [
+        Evaluated(
+            row.name if row.kind != "scores" else f"{row.model}, {MODE_NAMES[mode]}",
+            table.n,
+            table.coverage,
+            row,
+        )
+        for row in table.rows
+        if row.kind == "scores" or with_rules
+    ]

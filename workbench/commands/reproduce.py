@@ -1,0 +1,241 @@
+"""`workbench reproduce`: the tables and figures of Soroka et al. over several data sets, in one report.
+
+It runs other commands of the program, each on a project of its own for each data set, and prints them, so that every
+step can be done by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from engine.errors import Cancelled, UsageError, WorkbenchError
+from engine.filters import parse_filter
+from engine.records.report import ReportTable
+from engine.services.report.files import write_document
+from engine.services.reproduction.data_sets import DataSet, read_data_set
+from engine.services.reproduction.document import as_json, document
+from engine.services.reproduction.printed import DATA_SETS
+from engine.services.reproduction.tables import tables
+from engine.services.workspace import Workspace
+from engine.store import settings
+from engine.store.backups import restore
+from engine.store.project import Project
+from engine.text import as_json as json_text
+from workbench.commands.narration import narrate, print_json, print_text
+from workbench.commands.options import positive, share
+from workbench.commands.report_text import table_lines
+from workbench.exits import DONE, WITH_GAPS
+
+DONE_KEY = "reproduced"
+"""Key of the project setting with the commands that were finished."""
+RUN = "reproduce"
+"""Name of the training run of each data set."""
+REPORTS = ("report.html", "report.md")
+
+
+def reproduce_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `reproduce`."""
+    parser.add_argument(
+        "data", nargs="+", metavar="DATA", help="a data set: a file or folder of logs, or a project, which is copied"
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", required=True,
+        help="folder for the projects and the report; the same command goes on where it was stopped",
+    )  # fmt: skip
+    parser.add_argument(
+        "--beside", action="append", default=[], metavar="NAME=PAPER",
+        help=f"print what the paper has below a data set that is like one of its own ({', '.join(DATA_SETS)});"
+        " NAME is the name of the file without its ending",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="about N conversations of each, drawn at random (default: all)"
+    )  # fmt: skip
+    parser.add_argument("--model", help="name or path of a model (default: the project's)")
+    parser.add_argument(
+        "--k1", type=positive, default=20, metavar="K",
+        help="clusters to begin with, an overestimate; the paper does not print its own (default: 20)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seeds", type=positive, default=1, metavar="N", help="Figure 4: further runs of the algorithm (default: 1)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--orders", type=positive, default=2, metavar="N", help="Figure 4: orders of the LLM-only baseline (default: 2)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--alpha",
+        type=share,
+        default=0.05,
+        help="branching probability of the trees (default: 0.05)",
+    )
+    parser.add_argument(
+        "--nodes", type=positive, default=500, help="most nodes of a tree (default: 500)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="a setting of the training runs"
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-train", action="store_true", help="train no adapter: trees grow with the one in use"
+    )
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Does what is not done yet, and writes the report: report.html, report.md and report.json.
+
+    Raises:
+        UsageError: Two data sets have one name, or --beside names none.
+        Cancelled: It was cancelled; what was done is kept.
+    """
+    folder = Path(arguments.output)
+    data = _named([Path(one) for one in arguments.data])
+    beside = _beside(arguments.beside, data)
+    folder.mkdir(parents=True, exist_ok=True)
+    found: list[DataSet] = []
+    commands: list[str] = []
+    for name, path in data.items():
+        project = folder / f"{name}.wb"
+        _project(path, project)
+        wanted = _filter(project, arguments.limit)
+        failures = []
+        for words in _commands(project, wanted, arguments):
+            commands.append(shlex.join(words))
+            try:
+                _once(project, words)
+            except Cancelled:
+                raise
+            except WorkbenchError as error:
+                failures.append(f"{shlex.join(words[:2])}: {error.message} {error.hint}".strip())
+                narrate(f"{name}: {failures[-1]}")
+        with Workspace(project, read_only=True) as workspace:
+            like = beside.get(name, "")
+            found.append(read_data_set(workspace, name, parse_filter(wanted), like, failures))
+    shown = document(found, commands)
+    for name in REPORTS:
+        write_document(shown, folder / name)
+    values = as_json(found, commands)
+    (folder / "report.json").write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
+    if arguments.json:
+        print_json(values)
+    else:
+        for table in tables(found):
+            print_text("\n".join(["", *_lines(table)]))
+        print_text(f"\n{folder / REPORTS[0]}, and the same as Markdown and JSON")
+    return WITH_GAPS if any(one.missing for one in found) else DONE
+
+
+def _named(paths: Sequence[Path]) -> dict[str, Path]:
+    """The data sets by name.
+
+    Raises:
+        UsageError: Two have one name, or one is not there.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"There is no {path}.", "Name a file, a folder or a project.")
+        name = path.resolve().name.partition(".")[0]
+        if name in found:
+            raise UsageError(f"Two data sets are named {name}.", "Rename one.")
+        found[name] = path
+    return found
+
+
+def _beside(texts: Sequence[str], data: Mapping[str, Path]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, _, like = text.partition("=")
+        if name not in data or like not in DATA_SETS:
+            raise UsageError(
+                f"--beside {text} names no data set, or none of the paper.",
+                f"Data sets: {', '.join(data)}. The paper's: {', '.join(DATA_SETS)}.",
+            )
+        found[name] = like
+    return found
+
+
+def _project(path: Path, project: Path) -> None:
+    """Makes the project of a data set: a copy of one, or what the logs are imported into."""
+    if project.exists():
+        return
+    if path.suffix == ".wb":
+        restore(str(project), str(path))
+        return
+    _run(["import", str(project), str(path)])
+
+
+def _filter(project: Path, limit: int | None) -> str:
+    """The filter that takes about so many conversations at random; empty for all."""
+    with Workspace(project, read_only=True) as workspace:
+        count = workspace.services().conversations.counts().conversations
+    return "" if limit is None or limit >= count else f"draw<{limit / count:.4f}"
+
+
+def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list[list[str]]:
+    """The commands for one data set, in order."""
+    place = str(project)
+    some = [f"--filter={wanted}"] if wanted else []
+    model = ["--model", arguments.model] if arguments.model else []
+    base = ["--base", arguments.model] if arguments.model else []
+    adapter = [] if arguments.no_train else ["--adapter", RUN]
+    complete = ["run", "complete", place, "--no-remaining", *some, *model]
+    goals = [
+        "--k1", str(arguments.k1), "--hold-out", "0.5", "--seeds", str(arguments.seeds),
+        "--llm-only", str(arguments.orders),
+    ]  # fmt: skip
+    grow = ["--alpha", str(arguments.alpha), "--nodes", str(arguments.nodes)]
+    chosen = [f"--set={one}" for one in arguments.set]
+    train = ["train", "start", place, "--recipe", "paper", "--name", RUN, *some, *base, *chosen]
+    return [
+        [*complete, "--mode", "judge"],
+        [*complete, "--mode", "base", "--paper"],
+        *([] if arguments.no_train else [train]),
+        [*complete, "--mode", "tuned", "--paper", *adapter],
+        ["run", "trees", place, "--paper", *adapter, *grow, *some, *model],
+        ["run", "paper-goals", place, *goals, *some, *model],
+    ]
+
+
+def _once(project: Path, words: Sequence[str]) -> None:
+    """Runs a command unless it was finished before, and notes that it is; a training run goes on where it was.
+
+    Raises:
+        WorkbenchError: The command failed.
+    """
+    command = shlex.join(words)
+    with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+        done = settings.get(conn, DONE_KEY, [])
+    if command in done:
+        return
+    if words[0] == "train" and _begun(project):
+        words = ["train", "start", str(project), "--resume", RUN]
+    _run(words)
+    with Project.open(project) as opened:
+        opened.write(lambda conn: settings.put(conn, DONE_KEY, [*done, command]))
+
+
+def _begun(project: Path) -> bool:
+    from engine.services.training.run_files import all_runs
+
+    return any(run.path.name == RUN for run in all_runs(project))
+
+
+def _run(words: Sequence[str]) -> None:
+    """Runs a command of the program; what it prints goes to standard error.
+
+    Raises:
+        WorkbenchError: It failed.
+    """
+    from workbench.cli import build_parser  # which imports this module when the command is named
+
+    narrate(f"\nworkbench {shlex.join(words)}")
+    arguments = build_parser().parse_args(list(words))
+    with redirect_stdout(sys.stderr):
+        arguments.run(arguments)
+
+
+def _lines(table: ReportTable) -> list[str]:
+    return [table.title, *table_lines(table, longest=30), *table.notes]
