@@ -48,3 +48,21 @@ def test_the_preset_of_the_paper() -> None:
         True,
         True,
     )
+
+
+def test_property_over_conversations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The bounds of a property over all conversations are the means of those of each tree; what these are a sample of
+    is less certain; a text that names no property is refused."""
+    path = str(tmp_path / "t.wb")
+    with with_trees(tmp_path / "t.wb", 12):
+        pass
+    words = ["analyse", "trees", path, "--property"]
+    assert main([*words, "contains batteries", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["property"]
+    lows = [one["low"] for one in found["conversations"]]
+    assert (found["n"], found["these"]["low"]) == (12, pytest.approx(sum(lows) / 12))
+    assert 0 <= found["like_these"]["low"] < found["these"]["low"] <= found["these"]["high"]
+    assert found["these"]["high"] < found["like_these"]["high"] <= 1
+    assert main([*words, "contains batteries"]) == 0
+    assert "of conversations like them" in capsys.readouterr().out
+    assert main([*words, "nice"]) == 2

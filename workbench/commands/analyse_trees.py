@@ -1,9 +1,11 @@
-"""`workbench analyse trees`: the response trees that stand out, as in appendix C.2.2 of Soroka et al."""
+"""`workbench analyse trees`: the response trees that stand out, as in appendix C.2.2 of Soroka et al., and how probable
+a property is over all."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
@@ -21,6 +23,12 @@ def trees_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     add_filter(parser)
     parser.add_argument(
+        "--property",
+        metavar="P",
+        help="bound the probability of `contains yes`, ... over the first answers of all conversations (one"
+        " conversation: `workbench tree --property`)",
+    )
+    parser.add_argument(
         "-o", "--output", metavar="FILE", help="also write the rows, as .csv or as lines of JSON"
     )
 
@@ -29,11 +37,14 @@ def trees(arguments: argparse.Namespace) -> int:
     """Prints the trees with the most branches whose best response is improbable, with state and goal.
 
     Raises:
-        UsageError: There is no tree.
+        UsageError: There is no tree, or --property names no property.
         ProjectError: The file cannot be written.
     """
+    query = ListQuery(read_filter(arguments.filter))
     with Workspace(Path(arguments.project), read_only=True) as workspace:
-        items = workspace.services().trees.items(ListQuery(read_filter(arguments.filter)))
+        service = workspace.services().trees
+        items = service.items(query)
+        asked = service.bounds_of_all(query, arguments.property) if arguments.property else None
     grown = [item for item in items if item.row.reason is None]
     if not grown:
         raise UsageError("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
@@ -44,5 +55,9 @@ def trees(arguments: argparse.Namespace) -> int:
         narrate(f"Wrote {len(found):,} lines to {path}.")
     shown = table(found, len(grown))
     text = [shown.notes[0], *(table_lines(shown) if found else [])]
-    Result(text, {"of": len(grown), "trees": lines(found)}).print(arguments.json)
+    result: dict[str, Any] = {"of": len(grown), "trees": lines(found)}
+    if asked is not None:
+        text = [*asked.lines, "", *text]
+        result["property"] = asked.as_json()
+    Result(text, result).print(arguments.json)
     return DONE

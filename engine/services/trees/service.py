@@ -18,6 +18,7 @@ from engine.services.line_files import write_file
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.export_lines import stored_tree_line
 from engine.services.trees.meanings import AnswerMeanings
+from engine.services.trees.over_conversations import OverConversations
 from engine.services.trees.records import (
     AnswerRow,
     ConfigRow,
@@ -150,6 +151,26 @@ class TreeService:
         tree, _ = self._find(conversation_id, step, config_hash)
         found = guarantee(tree, predicate)
         return PropertyBounds(text, found.low, found.high)
+
+    def bounds_of_all(self, query: ListQuery, text: str) -> OverConversations:
+        """Bounds on the probability of a property over the first answers of the matching conversations: of the first
+        tree of each in the selected configuration.
+
+        Raises:
+            UsageError: The text names no property, or there is no tree.
+        """
+        predicate = parse_predicate(text)
+        first: dict[int, TreeItem] = {}
+        for item in self.items(query):
+            if item.row.reason is None:
+                first.setdefault(item.row.conversation_id, item)
+        if not first:
+            raise UsageError("There is no tree.", "`workbench run trees PROJECT` grows them.")
+        found = []
+        for item in first.values():
+            tree, _ = self._tree(item.row)
+            found.append((item.name, guarantee(tree, predicate)))
+        return OverConversations.of(text, found)
 
     def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
         """The configurations that have trees, or have one at this conversation and step; oldest first."""
