@@ -11,10 +11,11 @@ import numpy as np
 
 from engine.completeness.boundaries import boundaries
 from engine.completeness.inline_remaining import InlineWriter, RemainingRequest
+from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
+from engine.completeness.readings import BoundaryLogProbs
 from engine.completeness.scoring import (
-    BoundaryLogProbs,
     BoundaryScorer,
     Progress,
     QuestionTokens,
@@ -122,6 +123,7 @@ def score_block(
     *,
     writer: GenerativeModel | None = None,
     remaining: RemainingRequest | None = None,
+    kept: KeptLogs | None = None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
 
@@ -129,6 +131,7 @@ def score_block(
         writer: The scorer's model, for `remaining`.
         remaining: Remaining tasks to write in the same pass after logs below a threshold. Logs that need several
             windows are left out.
+        kept: See `BoundaryScorer.score`.
 
     Returns:
         One `ItemScore` per item, in order; a conversation that fits no window is unscored with the reason.
@@ -154,7 +157,7 @@ def score_block(
             if one.whole and asked.head == around.head:
                 after = map(model.tokenize, item.texts[item.boundaries[-1] + 1 :])
                 out.offer(start, [*one.segments[0].tokens, *chain.from_iterable(after)])
-    readings = iter(scorer.score(segments, tokens, progress, out))
+    readings = iter(scorer.score(segments, tokens, progress, out, kept))
     scores = [one.score([next(readings) for _ in one.segments]) for one in prepared]
     replies = out.replies if out else {}
     return [

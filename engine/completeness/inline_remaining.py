@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.completeness.scoring import BoundaryLogProbs
+from engine.completeness.readings import BoundaryLogProbs
 from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task, write
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from engine.completeness.kept_logs import KeptLogs, Start
 from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
+from engine.completeness.readings import BoundaryLogProbs
 from engine.errors import ModelError
-from engine.model.interface import HiddenState, Logits, Span, TokenModel, log_probs
+from engine.model.interface import Logits, Span, TokenModel, log_probs
 
 PREFIX_SEQUENCE = 0
 Progress = Callable[[int], None]
@@ -51,22 +53,6 @@ class QuestionTokens:
         return len(self.suffix) + len(self.end) + len(self.continuation) - 2
 
 
-@dataclass(slots=True)
-class BoundaryLogProbs:
-    """Natural log-probabilities of the end tag and of the continuation at one mark.
-
-    Attributes:
-        state: The last hidden state there, shape (dimensions,); None where it was not asked for.
-        generated: Whether the end tag is what the model writes there, each of its tokens being the most probable one
-            after those before it; None where it is not known.
-    """
-
-    log_end: float = 0.0
-    log_continue: float = 0.0
-    state: HiddenState | None = None
-    generated: bool | None = None
-
-
 class SequenceRetainer(Protocol):
     """Keeps sequences that would otherwise be dropped when their segment is decoded."""
 
@@ -92,6 +78,7 @@ class _Member:
     tokens: list[int]
     marks: tuple[int, ...]
     readings: list[BoundaryLogProbs]
+    start: Start
     picks: dict[int, list[tuple[BoundaryLogProbs, str, int]]] = field(default_factory=dict)
 
     def pick(self, position: int, reading: BoundaryLogProbs, answer: str, token: int) -> None:
@@ -123,12 +110,15 @@ class BoundaryScorer:
         asked: QuestionTokens,
         progress: Progress | None = None,
         retainer: SequenceRetainer | None = None,
+        kept: KeptLogs | None = None,
     ) -> list[list[BoundaryLogProbs]]:
         """Asks the question at every mark of every segment.
 
         Args:
             progress: Called after each decode with the tokens it held.
             retainer: Keeps sequences of decoded segments and continues them.
+            kept: Logs that were read before, of which nothing is read again, and which these logs join; only with a
+                question that is `inline`.
 
         Returns:
             For each segment, one `BoundaryLogProbs` per mark.
@@ -148,14 +138,19 @@ class BoundaryScorer:
                 f"The question is {asked.forked_tokens:,} tokens long; at most {batch:,} fit.",
                 "Shorten the prompt.",
             )
+        if kept is not None and not asked.inline:
+            raise ModelError("Growing logs are read only where the end tag is one token.")
         self._keep_states(asked)
         done: list[list[BoundaryLogProbs]] = [[] for _ in segments]
         try:
-            for group in plan_groups(segments, self._chunk, asked.head):
+            # What a log has in common with others it may have with a kept one, so nothing else is shared.
+            alone = [Group(0, tuple(range(len(segments))))] if segments else []
+            groups = plan_groups(segments, self._chunk, asked.head) if kept is None else alone
+            for group in groups:
                 self._enter(segments, group, progress)
-                packer = _Packer(self.model, asked, group.shared, progress, retainer)
+                packer = _Packer(self.model, asked, group.shared, progress, retainer, kept)
                 for index in group.members:
-                    member = _member(index, segments[index], asked)
+                    member = _member(index, segments[index], asked, kept)
                     done[index] = member.readings
                     packer.add(member)
                 packer.close()
@@ -186,22 +181,24 @@ class BoundaryScorer:
         self._prefix = prefix
 
 
-def _member(index: int, segment: Segment, asked: QuestionTokens) -> _Member:
-    tokens = list(segment.tokens)
-    readings = [BoundaryLogProbs(generated=True) for _ in segment.marks]
-    member = _Member(index, tokens, segment.marks, readings)
+def _member(index: int, segment: Segment, asked: QuestionTokens, kept: KeptLogs | None) -> _Member:
+    tokens, rest = list(segment.tokens), asked.continuation[:-1]
+    if asked.inline and segment.marks[-1] == len(tokens):
+        # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
+        tokens.extend(rest)
+    start = kept.start(tokens, segment.marks) if kept else Start()
+    readings = [
+        start.readings.get(mark) or BoundaryLogProbs(generated=True) for mark in segment.marks
+    ]
+    member = _Member(index, tokens, segment.marks, readings, start)
     for mark, reading in zip(segment.marks, member.readings, strict=True):
-        if asked.suffix:
+        if asked.suffix or mark in start.readings:
             continue
         member.pick(mark - 1, reading, "log_end", asked.end[0])
         member.pick(mark - 1, reading, "log_continue", asked.continuation[0])
         if not asked.inline:
             continue
-        rest = asked.continuation[:-1]
-        if mark == len(tokens):
-            # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
-            tokens.extend(rest)
-        elif tuple(tokens[mark : mark + len(rest)]) != rest:
+        if tuple(tokens[mark : mark + len(rest)]) != rest:
             raise ModelError(f"The log does not continue with a step header after token {mark}.")
         for offset, token in enumerate(asked.continuation[1:]):
             member.pick(mark + offset, reading, "log_continue", token)
@@ -218,10 +215,12 @@ class _Packer:
         shared: int,
         progress: Progress | None,
         retainer: SequenceRetainer | None,
+        kept: KeptLogs | None,
     ) -> None:
         capacity = model.capacity
         self._model, self._asked, self._shared, self._progress = model, asked, shared, progress
         self._retainer, self._cells, self._kept = retainer, capacity.cells, 0
+        self._kept_logs = kept
         self._batch, self._rows = capacity.batch, capacity.rows
         half = capacity.sequences // 2
         self._free = list(range(half - 1, PREFIX_SEQUENCE, -1))
@@ -240,12 +239,16 @@ class _Packer:
             )
         if self._retainer and not self._fits(self._retainer, member):
             self.close()
-        if not self._free:
+        if not self._free or (self._kept_logs is not None and not self._fits_beside(member)):
             self.flush()
         sequence = self._free.pop()
         if self._shared:
             self._model.fork(PREFIX_SEQUENCE, sequence, self._shared)
         at = self._shared
+        if member.start.log is not None:
+            self._model.restore(sequence, member.start.log.cells)
+            self._model.drop(sequence, member.start.tokens)
+            at = member.start.tokens
         while at < len(member.tokens):
             if self._filled >= self._batch or self._wanted >= self._rows:
                 self.flush()
@@ -275,6 +278,10 @@ class _Packer:
         retainer = self._retainer
         for member, sequence in self._finished:
             last = member.readings[-1]
+            if self._kept_logs is not None:
+                readings = dict(zip(member.marks, member.readings, strict=True))
+                cells = self._model.save(sequence)
+                self._kept_logs.keep(member.tokens, readings, cells, member.start)
             if retainer and retainer.keeps(member.index, last, member.tokens, sequence):
                 self._kept += self._fills(retainer, member)
             else:
@@ -300,6 +307,12 @@ class _Packer:
         read = [finished for finished, _ in self._finished]
         filled = sum(self._fills(retainer, one) for one in [*read, member])
         return self._shared + self._kept + filled + self._batch <= self._cells
+
+    def _fits_beside(self, member: _Member) -> bool:
+        """Whether all cells of a member that was kept fit beside those that wait for the next decode."""
+        before = 0 if member.start.log is None else len(member.start.log.tokens)
+        waiting = sum(len(one.tokens) for one, _ in self._finished)
+        return waiting + max(before, len(member.tokens)) <= self._cells
 
     def _fills(self, retainer: SequenceRetainer, member: _Member) -> int:
         """Cells of its own that a member may need."""

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Logits = NDArray[np.float32]
 LogProbs = NDArray[np.float64]
 HiddenState = NDArray[np.float32]
+Cells = NDArray[np.uint8]
+"""The cells of a sequence outside of the cache, as bytes that only the model understands."""
 
 SPEED_TOKENS = 256
 """Length of the text on which the speed of a model is measured."""
@@ -171,6 +173,16 @@ class TokenModel(Tokenizer, Protocol):
 
     def clear(self) -> None:
         """Forgets all sequences."""
+
+    def save(self, sequence: int) -> Cells:
+        """A copy of the cells of a sequence."""
+
+    def restore(self, sequence: int, cells: Cells) -> None:
+        """Gives an empty sequence the cells of a saved one, which was read with the same weights and adapter.
+
+        Raises:
+            ModelError: They do not fit the cache.
+        """
 
 
 def log_probs(logits: Logits, tokens: Sequence[int]) -> LogProbs:

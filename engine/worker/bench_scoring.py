@@ -1,4 +1,5 @@
-"""How fast scoring is beside the bare decoder and beside one prompt per boundary, measured next to the logits.
+"""How fast scoring is beside the bare decoder and beside one prompt per boundary, and that of logs that grow beside
+reading each log anew, measured next to the logits.
 
 Runs in the model process. What is compared alternates (A B A B), so that a machine that slows down slows both.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
+from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import ModelError
 from engine.model.interface import Span, TokenModel, log_probs
@@ -115,6 +117,55 @@ def bench_prompts(
         "speedup_over_reprompt": statistics.median(
             theirs / ours for ours, theirs in zip(together, apart, strict=True)
         ),
+        "largest_difference": difference,
+    }
+
+
+def bench_growing(
+    scorer: BoundaryScorer,
+    items: Sequence[LogItem],
+    question: Question,
+    rounds: int,
+    report: Report,
+) -> dict[str, Any]:
+    """Logs that grow side by side, boundary by boundary, on kept cells against reading each of them anew.
+
+    An event is one log that grew to its next boundary; each is scored by itself, as it comes.
+
+    Returns:
+        `events`, `events_per_s` and `anew_events_per_s` (over the median times), `speedup_over_anew` (median of the
+        ratios of neighbouring rounds) and `speedups` (those ratios), and `largest_difference` of any `p_end` between
+        the two ways, which is the batch noise of the model.
+    """
+    most = max(len(item.boundaries) for item in items)
+    events = [
+        LogItem(item.texts[: item.boundaries[turn] + 1], item.boundaries[: turn + 1], item.kept)
+        for turn in range(most)
+        for item in items
+        if turn < len(item.boundaries)
+    ]
+    growing, anew = [], []
+    difference = 0.0
+    for number in range(rounds):
+        report(f"logs that grow against reading each anew, round {number + 1} of {rounds}")
+        kept = KeptLogs()
+        start = time.perf_counter()
+        ours = [score_block(scorer, [event], question, kept=kept)[0] for event in events]
+        growing.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        theirs = [score_block(scorer, [event], question)[0] for event in events]
+        anew.append(time.perf_counter() - start)
+        for one, other in zip(ours, theirs, strict=True):
+            pairs = zip(one.curve, other.curve, strict=True)
+            difference = max(difference, *(abs(a.p_end - b.p_end) for a, b in pairs))
+    scorer.forget()
+    speedups = [slow / fast for fast, slow in zip(growing, anew, strict=True)]
+    return {
+        "events": len(events),
+        "events_per_s": len(events) / statistics.median(growing),
+        "anew_events_per_s": len(events) / statistics.median(anew),
+        "speedup_over_anew": statistics.median(speedups),
+        "speedups": speedups,
         "largest_difference": difference,
     }
 

@@ -16,6 +16,7 @@ from engine.trees.tree import TreeOptions
 from engine.worker.model_client import ModelClient, OnProgress
 from engine.worker.process import WorkerProcess
 from engine.worker.requests import (
+    BenchGrowing,
     BenchScoring,
     BenchTrees,
     Embed,
@@ -89,6 +90,16 @@ class ModelProcess(WorkerProcess, ModelClient):
             where `long` is empty. See `engine.worker.bench_scoring`.
         """
         return self.ask(BenchScoring(blocks, long, question, rounds), progress)
+
+    def bench_growing(
+        self,
+        items: Sequence[LogItem],
+        question: Question,
+        rounds: int,
+        progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        """Measures logs that grow on the loaded model; see `engine.worker.bench_scoring.bench_growing`."""
+        return self.ask(BenchGrowing(items, question, rounds), progress)
 
     def bench_trees(
         self,

@@ -66,13 +66,17 @@ class ModelClient(ABC):
         question: Question,
         progress: OnProgress | None = None,
         remaining: RemainingRequest | None = None,
+        *,
+        growing: bool = False,
     ) -> list[ItemScore]:
         """Scores one block of conversations; see `engine.completeness.block.score_block`.
 
         Args:
             remaining: Remaining tasks to write in the same reading of the logs. They may be left out.
+            growing: Whether these are logs that grow: what was read of them before is not read again, and what is read
+                now is kept for the next time, as far as there is memory. Without a prompt only.
         """
-        return self.ask(Score(items, question, remaining), progress)
+        return self.ask(Score(items, question, remaining, growing), progress)
 
     def generate(
         self,

@@ -105,6 +105,7 @@ class Score(Request[list[ItemScore]]):
     items: Sequence[LogItem]
     question: Question
     remaining: RemainingRequest | None = None
+    growing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,15 @@ class BenchScoring(Request[dict[str, Any]]):
 
     blocks: Sequence[Sequence[LogItem]]
     long: Sequence[LogItem]
+    question: Question
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class BenchGrowing(Request[dict[str, Any]]):
+    """See `ModelProcess.bench_growing`."""
+
+    items: Sequence[LogItem]
     question: Question
     rounds: int
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, score_block
+from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.logs import log_tokens
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelError, WorkbenchError
@@ -28,13 +29,14 @@ from engine.model.prompt_files import frame
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 from engine.trees.growth import Work
 from engine.worker import protocol
-from engine.worker.bench_scoring import bench_prompts, bench_scoring
+from engine.worker.bench_scoring import bench_growing, bench_prompts, bench_scoring
 from engine.worker.bench_trees import bench_trees
 from engine.worker.chat import chat_replies
 from engine.worker.gpu import with_layers_that_fit
 from engine.worker.log_probs import prompted_log_probs
 from engine.worker.protocol import Frame
 from engine.worker.requests import (
+    BenchGrowing,
     BenchScoring,
     BenchTrees,
     Chat,
@@ -77,6 +79,7 @@ class Server:
         self._current: int | None = None
         self._model: LlamaModel | None = None
         self._scorer: BoundaryScorer | None = None
+        self._kept_logs = KeptLogs()
         self._loaded: tuple[Path, LoadOptions] | None = None
         self._lock = threading.Lock()
         handlers: dict[type[Request[Any]], Callable[[Any], Any]] = {
@@ -97,6 +100,7 @@ class Server:
             Tune: self._tune,
             Machine: self._machine,
             Memory: self._memory,
+            BenchGrowing: self._bench_growing,
             BenchScoring: self._bench_scoring,
             BenchTrees: self._bench_trees,
         }
@@ -191,6 +195,7 @@ class Server:
         if request.merged is not None and adapter is not None:
             path, adapter = self._merged(path, adapter, request.merged), None
         wanted = (path, request.options)
+        self._kept_logs.clear()
         if self._loaded != wanted:
             if self._model:
                 self._model.close()
@@ -253,6 +258,7 @@ class Server:
             self._progress(),
             writer=self._ready(),
             remaining=request.remaining,
+            kept=self._kept_logs if request.growing else None,
         )
 
     def _generate(self, request: Generate) -> list[WrittenReply]:
@@ -359,6 +365,11 @@ class Server:
             rounds = max(1, rounds // 2)
             found["prompts"] = bench_prompts(scorer, request.long, question, rounds, self._note)
         return found
+
+    def _bench_growing(self, request: BenchGrowing) -> dict[str, Any]:
+        self._ready()
+        scorer = self._ready_scorer()
+        return bench_growing(scorer, request.items, request.question, request.rounds, self._note)
 
     def _bench_trees(self, request: BenchTrees) -> dict[str, Any]:
         self._ready_scorer().forget()

@@ -92,9 +92,10 @@ class TestParts:
         assert found["help_s"] <= found["help_median_s"]
 
     def test_model(self, shallow_weights: Path, tmp_path: Path) -> None:
-        """Scoring and tuning are measured on the default model, and both ways of scoring agree within its noise."""
+        """Scoring, the watch and tuning are measured on the default model, and both ways of scoring agree within its
+        noise."""
         tune(shallow_weights, tmp_path / "data", tmp_path / "cache")
-        found = quick(tmp_path, "tune", "completeness")
+        found = quick(tmp_path, "tune", "completeness", "watch")
 
         scoring = found["completeness"]
         for prefix in ("", "base_"):
@@ -110,6 +111,8 @@ class TestParts:
         positive(
             scoring, "probe_tokens_per_s", "probe_raw_decode_tokens_per_s", "probe_fit_seconds"
         )
+        positive(found["watch"], "events_per_s", "anew_events_per_s", "speedup_over_anew")
+        assert found["watch"]["largest_difference"] < 0.05
         positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
         assert found["tune"]["chosen"] == "q8_0"
         assert "CPU" in found["machine"]["llama_cpp"]

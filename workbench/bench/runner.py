@@ -24,8 +24,9 @@ from workbench.bench.startup import bench_startup
 from workbench.bench.training import bench_training
 from workbench.bench.trees import bench_trees
 from workbench.bench.tuning import bench_tune
+from workbench.bench.watching import bench_watch
 
-PARTS = ("startup", "import", "list", "tune", "completeness", "trees", "goals", "training")
+PARTS = ("startup", "import", "list", "tune", "completeness", "watch", "trees", "goals", "training")
 ON_REQUEST = ("http",)
 """Parts that are measured only when they are named: they need packages that the program does not need."""
 
@@ -113,6 +114,10 @@ def run(
                 found["completeness"] = bench_completeness(
                     catalog, process, progress, **(size if quick else {})
                 )
+        if "watch" in wanted:
+            with _timed(seconds, "watch"):
+                size = {"logs": 1, "turns": 2, "rounds": 1} if quick else {}
+                found["watch"] = bench_watch(catalog, process, progress, **size)
         if "trees" in wanted:
             with _timed(seconds, "trees"):
                 size = {"prompts": 2, "reprompted": 1} if quick else {}

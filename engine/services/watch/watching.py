@@ -126,6 +126,7 @@ class WatchStage:
             Cancelled: `interrupt` was called.
         """
         yield from self._of(self._reading, run_id)
+        self._reading.growing = True
         with self._project.reading() as conn:
             reported = watched.reported(conn)
             entries = list(hidden_states.of_config(conn, self._reading.config_hash))

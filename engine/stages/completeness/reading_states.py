@@ -39,6 +39,11 @@ class ReadingStage(BlockStage[int, StateEntry]):
 
     Blocks are read in an order that is drawn at random and always the same, so that what is read after some time is a
     random sample of blocks. As blocks are cut from all conversations, nothing is read twice when the rest is read.
+
+    Attributes:
+        growing: Set once conversations come and grow while the model stays loaded: then only what is new of them is
+            read, on the cells that the model process kept. Their states differ from those of a block within the batch
+            noise of the model.
     """
 
     name = "read"
@@ -66,6 +71,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         super().__init__(project, process, model)
         self._selection, self._measured, self._seconds = selection, measured, seconds
         self._ends = ends
+        self.growing = False
         self._tokens = self.read = self.skipped = 0
         self._spent = 0.0
         self._chars = self._chars_read = self._chars_before = self._block = 0
@@ -95,8 +101,8 @@ class ReadingStage(BlockStage[int, StateEntry]):
             Cancelled: `interrupt` was called.
         """
         with self._project.reading() as conn:
-            every = self._selection.ids(conn)
             missing = self.waiting(conn)
+            every = sorted(missing) if self.growing else self._selection.ids(conn)
             chars = {row.id: row.chars for row in conversations.rows(conn, every)}
         self.skipped = len(every) - len(missing)
         if not missing:
@@ -178,7 +184,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         items = [_ends(log) if self._ends else [log.item] for log in readable]
         results = self._work.each(
             list(chain.from_iterable(items)),
-            lambda items: self._work.process.score(items, QUESTION, report),
+            lambda items: self._work.process.score(items, QUESTION, report, growing=self.growing),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         left = iter(results)

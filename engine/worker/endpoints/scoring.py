@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from engine.completeness.block import ItemScore, LogItem, Prepared, Question, prepare
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import BoundaryLogProbs
+from engine.completeness.readings import BoundaryLogProbs
 from engine.completeness.windows import Window
 from engine.errors import RequestRefused
 from engine.model.http.capabilities import no_laid_out

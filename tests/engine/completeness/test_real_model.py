@@ -13,6 +13,7 @@ import pytest
 
 from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.boundaries import boundaries
+from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import BoundaryScorer
 from engine.conversation import Message, render_log
 from engine.model.interface import Span, log_probs
@@ -73,6 +74,15 @@ def sellers(number: int, first: int = 0) -> list[LogItem]:
         )
         for n in range(first, first + number)
     ]
+
+
+def sellers_talk(turns: int) -> list[Message]:
+    """A conversation under one long system prompt."""
+    talk = [Message("system", RULES)]
+    for turn in range(turns):
+        talk.append(Message("user", f"Order {turn * 37}: too small."))
+        talk.append(Message("assistant", f"I can send a size {40 + turn}."))
+    return talk
 
 
 def chances(
@@ -158,6 +168,39 @@ def test_states_are_those_of_a_context_that_gives_embeddings(model: LlamaModel) 
             expected = np.ctypeslib.as_array(pointer, shape=state.shape)
             assert state == pytest.approx(expected, abs=2e-3)
     llama_cpp.llama_free(context)
+
+
+@pytest.mark.parametrize("weights", ["exact", "rounded"])
+def test_logs_that_grow_score_as_if_read_anew(
+    weights: str, model: LlamaModel, rounded: LlamaModel
+) -> None:
+    """A log that is read turn by turn, beside others that grow too, has the probabilities and hidden states of one
+    reading: on F32 within 1e-4, else within the batch noise of the model, and costs little more than its new tokens."""
+    found_in = model if weights == "exact" else rounded
+    scorer, kept, read = BoundaryScorer(found_in), KeptLogs(), 0
+    question = Question(None, states=True)
+
+    def count(tokens: int) -> None:
+        nonlocal read
+        read += tokens
+
+    logs = [TALKS[0], TALKS[2], sellers_talk(3)]
+    grown: list[ItemScore] = []
+    for messages in range(1, 8):
+        parts = [item(log[:messages]) for log in logs]
+        block = [part for part in parts if part.boundaries]
+        grown = score_block(scorer, block, question, count, kept=kept)
+    anew = score(found_in, question, *map(item, logs))
+    found_in.keep_states(False)
+    noise = 1e-4 if weights == "exact" else 0.015
+    for one, other in zip(grown, anew, strict=True):
+        for ours, theirs in zip(one.curve, other.curve, strict=True):
+            assert ours.p_end == pytest.approx(theirs.p_end, abs=noise)
+            assert ours.p_continue == pytest.approx(theirs.p_continue, abs=noise)
+        assert one.states is not None
+        assert other.states is not None
+        assert np.corrcoef(one.states.ravel(), other.states.ravel())[0, 1] > 0.99
+    assert read < 1.1 * sum(one.tokens for one in anew)
 
 
 def test_an_adapter_changes_the_scores_and_leaves_no_trace(

@@ -14,7 +14,7 @@ from engine.completeness.scoring import BoundaryScorer
 from engine.errors import ModelError
 from engine.model.interface import Capacity, Logits, Span
 from engine.model.prompt_files import Prompt
-from engine.worker.bench_scoring import bench_prompts, bench_scoring
+from engine.worker.bench_scoring import bench_growing, bench_prompts, bench_scoring
 from tests.engine.model.toy import ROOMY, ToyModel
 
 BARE = Question(None)
@@ -91,3 +91,16 @@ def test_what_does_not_fit_is_refused() -> None:
     small = Capacity(context=120, cells=512, batch=64, rows=32, sequences=16, forkable=True)
     with pytest.raises(ModelError, match="does not fit"):
         bench_scoring(BoundaryScorer(ToyModel(small)), [[talk(4)]], BARE, 1, print)
+
+
+def test_logs_that_grow_and_logs_read_anew_are_the_same_logs() -> None:
+    """Both ways give the same probabilities at the same events, and only the one without kept cells reads each log
+    whole at each event."""
+    model = Watched()
+    found = bench_growing(BoundaryScorer(model), [talk(4), talk(2)], BARE, 1, print)
+    assert found["events"] == len(found["speedups"]) * (4 + 2)
+    assert found["largest_difference"] < 1e-12
+    read = [tokens for tokens, _ in model.batches]
+    growing, anew = read[: found["events"]], read[found["events"] :]
+    assert sum(growing) < sum(anew) / 1.5
+    assert max(anew) > len("".join(talk(4).texts))

@@ -1,0 +1,41 @@
+"""Measures how fast the watch scores logs that grow, compared with reading each log anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.model.catalog import Catalog
+from engine.stages.completeness.reading_states import QUESTION
+from engine.worker.client import ModelProcess
+from workbench.bench.datasets import long_items
+from workbench.bench.tuning import tuned_entry
+
+LOGS, TURNS = 2, 10
+
+
+def bench_watch(
+    catalog: Catalog,
+    process: ModelProcess,
+    progress: Callable[[str], None],
+    *,
+    logs: int = LOGS,
+    turns: int = TURNS,
+    rounds: int = 3,
+) -> dict[str, Any]:
+    """Reads sample conversations turn by turn in the model process, as a watch does.
+
+    Args:
+        logs, turns: Conversations that grow side by side, and the boundaries of each.
+
+    Returns:
+        The figures of `engine.worker.bench_scoring.bench_growing`, and `model`, which says what ran. What the watch
+        does besides, such as imports, is not in them.
+    """
+    tuned_entry(catalog, process, progress)
+    model = catalog.runnable(catalog.entry(None))
+    process.load(model.path, model.options)
+    found = process.bench_growing(
+        long_items(logs, turns), QUESTION, rounds, lambda _, note: progress(note)
+    )
+    return {"model": model.label, **found}
