@@ -152,7 +152,7 @@ class TrainConfig:
         """
         try:
             found: Any = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path.name} cannot be read: {error}") from error
         if not isinstance(found, dict) or found.pop("version", None) != VERSION:
             raise ConfigError(f"{path.name} is not a config of version {VERSION}")

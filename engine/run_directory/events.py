@@ -35,6 +35,17 @@ from typing import Any, Literal
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
 Event = dict[str, Any]
 
+_COUNTS = {
+    "step", "steps", "examples", "tokens", "end_labels", "other_labels", "valid", "pid", "memory", "done", "of", "n",
+    "same_tokens", "best_step",
+}  # fmt: skip
+_FIGURES = {
+    "time", "epoch", "loss", "learning_rate", "tokens_per_s", "seconds_left", "auroc", "f1", "p_end", "p_continue",
+    "top1", "max_dp", "moved",
+}  # fmt: skip
+_LARGEST = 2**63
+"""Above every count of a run. A larger integer is no float either."""
+
 _OUT_OF_MEMORY = (
     "out of memory",
     "outofmemory",
@@ -133,7 +144,8 @@ class EventLog:
 def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
     """The events from a byte offset on, and the offset after them. An incomplete last line is left for the next call.
 
-    Lines that are no events are passed over: a killed process may have left one.
+    Lines that are no events, or have something else where a figure belongs, are passed over: a killed process may have
+    left one, and the folder may be a stranger's.
     """
     try:
         with path.open("rb") as file:
@@ -144,9 +156,9 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
     whole = data[: data.rfind(b"\n") + 1]
     events = []
     for line in whole.splitlines():
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             found = json.loads(line)
-            if isinstance(found, dict) and isinstance(found.get("event"), str):
+            if _is_event(found):
                 events.append(found)
     return events, offset + len(whole)
 
@@ -201,6 +213,24 @@ def write_atomically(path: Path, text: str) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_text(text, "utf-8")
     part.replace(path)
+
+
+def _is_event(found: Any) -> bool:
+    """Whether it is an event whose figures are figures, so that readers can add and format them."""
+    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+        return False
+    counts = (found[name] for name in _COUNTS & found.keys())
+    figures = (found[name] for name in _FIGURES & found.keys())
+    time = found.get("time")
+    return (
+        all(value is None or _is_count(value) for value in counts)
+        and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)
+        and (time is None or abs(time) < _LARGEST)
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) < _LARGEST
 
 
 def _end_line(path: Path) -> None:

@@ -87,7 +87,11 @@ class Workspace:
             ProjectError: The file cannot be opened.
         """
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
-        self.network = NetworkService(self.project)  # at once: an offline project stays offline
+        try:
+            self.network = NetworkService(self.project)  # at once: an offline project stays offline
+        except BaseException:
+            self.project.close()
+            raise
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(

@@ -24,12 +24,12 @@ _NO_MORE_BYTES = (
 @contextmanager
 def translate_sqlite_errors(path: str) -> Iterator[None]:
     """Turns errors of SQLite on the project at `path`, and values of it that are neither text nor JSON where they must
-    be, into a ProjectError; the caller's own errors pass."""
+    be, or JSON nested without end, into a ProjectError; the caller's own errors pass."""
     try:
         yield
     except sqlite3.Error as error:
         raise _from_sqlite(path, error) from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise damaged(path, error) from error
 
 

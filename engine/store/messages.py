@@ -24,7 +24,7 @@ def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message
 
 def message_of(row: Sequence[Any]) -> Message:
     """The message of a row with `COLUMNS`."""
-    calls = () if row[5] is None else tuple(ToolCall(*call) for call in json.loads(row[5]))
+    calls = () if row[5] is None else _calls(row[5])
     return Message(
         role=row[2],
         content=row[4],
@@ -36,3 +36,12 @@ def message_of(row: Sequence[Any]) -> Message:
         reasoning=row[9],
         facts=row[10],
     )
+
+
+def _calls(text: str) -> tuple[ToolCall, ...]:
+    try:
+        return tuple(ToolCall(*call) for call in json.loads(text))
+    except (
+        TypeError
+    ) as error:  # JSON, but no list of calls: the file is damaged, as where it is no JSON
+        raise json.JSONDecodeError("no tool calls", text, 0) from error

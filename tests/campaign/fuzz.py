@@ -12,38 +12,70 @@ from __future__ import annotations
 
 import argparse
 import copy
+import io
 import json
 import os
 import random
 import resource
 import shutil
 import signal
+import sqlite3
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+from unittest.mock import patch
 
+from engine.completeness.block import Question
 from engine.errors import WorkbenchError
 from engine.filters import FIELDS, FilterError, ListQuery, parse_filter
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
+from engine.goals.embedders.remote import HttpEmbedder
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
+from engine.model.http import retry_waits
+from engine.model.http.address import parse_address
+from engine.model.http.client import EndpointClient
+from engine.model.http.fleet import Fleet
+from engine.model.http.probe import probe
+from engine.model.http.served_models import served_models
+from engine.model.interface import LoadOptions, Sampling
+from engine.run_directory.events import RunDirectory
 from engine.services.exports import export_lines
 from engine.services.scoring.outside import import_scores
+from engine.services.training.history import RunHistory
+from engine.services.training.run_files import runs_folder
 from engine.services.triage.answers import import_answers
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.store import conversations
 from engine.store.project import Project
+from engine.trees.growth import Budget
+from engine.trees.tree import TreeOptions
+from engine.worker.endpoints.client import EndpointModel
+from screens.training.compare_dialog import compare_content
+from screens.training.detail_dialogs import detail_content
+from screens.training.formatting import headline, summary_content
+from screens.training.run_pane import loss_lines, valid_lines
+from tests.engine.completeness.test_block import JUDGE, item
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
+from tests.engine.model.http.toy_peer import NAMES, Handler, Manner, running
+from tests.engine.model.toy import END
+from tests.engine.worker.endpoints.test_replies import CHAT, LOGS, RAW
+from tests.engine.worker.endpoints.test_scoring import PLAIN, TAGGED
+from tests.engine.worker.endpoints.test_tree_growth import PLACE
+from tests.engine.worker.endpoints.toy_endpoint import at_once, capabilities
+from tests.screens.training.training_runs import finish, write_run
 from workbench.cli import main as workbench
+from workbench.commands import train
 
 SECONDS = 10
 MEMORY = 1 << 30
@@ -69,6 +101,43 @@ WORDS = (
     "any", "none", "complete", "2026-01", "0.5", "1..2", '"a b"', "x*", "-", "(", "\x00", "\ud800", "'", "%", "*",
 )  # fmt: skip
 """Words and signs of filters."""
+
+
+MANNERS: tuple[Manner, ...] = get_args(Manner)
+
+HEADERS = (
+    "Retry-After: 1e999", "Retry-After: -5", "Retry-After: \x1b[2J", "Content-Encoding: gzip", "Content-Encoding: br",
+    "Transfer-Encoding: chunked", "Location: http://127.0.0.1:9/", "Content-Type: text/html; charset=\x00", ": x",
+    "Content-Type: application/json; charset=utf-7", "x-ratelimit-remaining-requests: 0",
+    "x-ratelimit-reset-requests: 9999999999999999h", "Set-Cookie: a=b",
+)  # fmt: skip
+"""Lines of headers that mean something to a client."""
+
+STORED: tuple[Any, ...] = (
+    None, "", 0, -1, 1, 2**63 - 1, -(2**63), 1e308, float("inf"), "x", "\x1b[2J", b"", b"\xff\xfe", "[]", "{}", "null",
+    "[" * 2_000, '{"a": NaN}', "2026-01-01T00:00:00+00:00", "9999-99-99",
+)  # fmt: skip
+"""Values that are put into columns of a project."""
+
+SCHEMAS = (
+    "CREATE TRIGGER t AFTER INSERT ON verdict BEGIN DELETE FROM conversation; END",
+    "CREATE TRIGGER t AFTER UPDATE ON setting BEGIN DELETE FROM conversation; END",
+    "CREATE TEMP TABLE conversation (id)",
+    "CREATE VIEW v AS SELECT load_extension('x')",
+    "CREATE TABLE more (a, b)",
+    "CREATE INDEX more ON conversation (external_id)",
+    "ALTER TABLE conversation ADD COLUMN more",
+    "ALTER TABLE verdict RENAME TO verdicts",
+    "DROP TABLE verdict",
+    "DROP TABLE setting",
+    "PRAGMA application_id = 7",
+    "PRAGMA user_version = 0",
+    "PRAGMA user_version = 3",
+    "PRAGMA user_version = 999999",
+    "PRAGMA user_version = -1",
+    "PRAGMA journal_mode = DELETE",
+)  # fmt: skip
+"""Changes of a file that no version of the program makes."""
 
 
 class TooSlow(Exception):
@@ -144,10 +213,44 @@ def mutated_json(data: bytes, choice: random.Random) -> bytes | None:
     return b"\n".join(json.dumps(value).encode("utf-8", "surrogatepass") for value in values)
 
 
+class DamagedAnswers(Handler):
+    """Answers as the toy servers do, and with vectors, some damaged: another status, other values in the JSON, or other
+    bytes anywhere, the headers included."""
+
+    seed = ""
+
+    def do_POST(self) -> None:
+        if self.path == "/v1/embeddings":
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            rows = [{"index": at, "embedding": [len(t), 1.0]} for at, t in enumerate(body["input"])]
+            self.say(200, {"data": rows})
+        else:
+            super().do_POST()
+
+    def say(self, code: int, what: Any, headers: dict[str, str] | None = None) -> None:
+        """Sends an answer, damaged or not as the seed and the path decide, whatever the order of the requests."""
+        raw = json.dumps(what).encode()
+        choice = random.Random(f"{self.seed} {self.path} {zlib.crc32(raw)}")
+        kind = choice.random()
+        if kind < 0.1:
+            code = choice.choice((100, 204, 206, 301, 304, 400, 401, 404, 429, 500, 503, 599, 999))
+        if 0.1 < kind < 0.4:
+            raw = mutated(raw, choice)
+        lines = [f"HTTP/1.1 {code} OK", f"Content-Length: {len(raw)}", "Connection: close"]
+        if kind < 0.2:
+            lines.insert(1, choice.choice(HEADERS))
+        answer = "\r\n".join([*lines, "", ""]).encode() + raw
+        if kind > 0.95:
+            answer = flipped(answer, choice)
+        self.close_connection = True
+        with suppress(OSError):  # the client has hung up
+            self.wfile.write(answer)
+
+
 class Fuzz:
     """The inputs that are mutated, and a small project. Each method makes an input and returns what reads it."""
 
-    def __init__(self, folder: Path, samples: Path | None) -> None:
+    def __init__(self, folder: Path, samples: Path | None, servers: ExitStack) -> None:
         given = sorted(samples.rglob("*")) if samples is not None else []
         self.inputs = [
             path for path in (*INPUTS, *given) if path.is_file() and path.stat().st_size <= LARGEST
@@ -172,7 +275,19 @@ class Fuzz:
         self.verdicts = "\n".join(map(json.dumps, verdicts)).encode()
         self.scores = "\n".join(["id,score", *(f"{name},0.5" for name in ids)]).encode()
         self.stored = self.project.read_bytes()
+        with closing(sqlite3.connect(self.project)) as conn:
+            self.columns = conn.execute(
+                "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"
+                " WHERE m.type = 'table' AND m.name NOT LIKE '%fts%'"
+            ).fetchall()
+        self.run = finish(write_run(folder / "runs.wb", "run", 30)).path
         self.open = Project.open(self.project)
+        # The clean answers first: what a server can do decides what it is asked.
+        self.can = {manner: capabilities(manner) for manner in MANNERS}
+        self.peers = {manner: servers.enter_context(running(manner)) for manner in MANNERS}
+        for peer in self.peers.values():
+            peer.server.RequestHandlerClass = type("Bound", (DamagedAnswers,), {"peer": peer})
+        servers.enter_context(patch.object(retry_waits, "LONGEST_WAIT", 0.0))
 
     def readers(self, choice: random.Random, folder: Path) -> Callable[[], None]:
         """A log in any format."""
@@ -276,6 +391,107 @@ class Fuzz:
 
         return read
 
+    def values(self, choice: random.Random, folder: Path) -> Callable[[], None]:
+        """A project file that is sound, with values, objects or a header that no version of the program writes."""
+        path = folder / "p.wb"
+        path.write_bytes(self.stored)
+        with closing(sqlite3.connect(path, isolation_level=None)) as conn:
+            conn.execute("PRAGMA ignore_check_constraints = ON")
+            for _ in range(choice.randint(1, 4)):
+                with suppress(sqlite3.Error):  # a constraint that SQLite itself keeps
+                    self._change(conn, choice)
+
+        def read() -> None:
+            with Workspace(path, read_only=choice.random() < 0.5) as workspace:
+                with workspace.project.reading() as conn:
+                    for kind in ("conversations", "table", "verdicts", "scores"):
+                        for _ in islice(export_lines(conn, kind), MOST_RECORDS):
+                            pass
+                listed = workspace.services().conversations
+                listed.counts()
+                listed.rows(listed.ids(ListQuery(parse_filter(""))))
+
+        return read
+
+    def _change(self, conn: sqlite3.Connection, choice: random.Random) -> None:
+        if choice.random() < 0.1:
+            conn.execute(choice.choice(SCHEMAS))
+            return
+        table, column = choice.choice(self.columns)
+        value = choice.choice((*STORED, choice.randbytes(1 << choice.randint(0, 22))))
+        conn.execute(
+            f'UPDATE "{table}" SET "{column}" = ? WHERE rowid % ? = 0',
+            (value, choice.randint(1, 5)),
+        )
+
+    def training(self, choice: random.Random, folder: Path) -> Callable[[], None]:
+        """The files of a training run: its events, most often, its settings, or what its data was made of."""
+        project = folder / "p.wb"
+        project.write_bytes(self.stored)
+        run = RunDirectory(runs_folder(project) / "run")
+        shutil.copytree(self.run, run.path)
+        names = ("events.jsonl",) * 6 + ("config.json", "manifest.json", "log.txt")
+        path = run.path / choice.choice(names)
+        path.write_bytes(mutated(path.read_bytes(), choice))
+
+        def read() -> None:
+            history = RunHistory(run)
+            detail = history.detail()
+            history.tokens(), history.speed()
+            loss_lines(detail), valid_lines(detail)
+            shown = [
+                headline(detail.run, None),
+                summary_content([detail.run], 0, False, "", ""),
+                detail_content(detail),
+                compare_content(detail, detail),
+            ]
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                for name in ("run", None):
+                    train.status(argparse.Namespace(project=project, run_name=name, json=False))
+            if "\x1b" in "".join([printed.getvalue(), *(content.plain for content in shown)]):
+                raise AssertionError("a control byte is shown")
+
+        return read
+
+    def http(self, choice: random.Random, folder: Path) -> Callable[[], None]:
+        """The answers of an endpoint: to a probe, or to requests for scores, replies or a tree."""
+        manner = choice.choice(MANNERS)
+        peer, what = (
+            self.peers[manner],
+            choice.choice(("probe", "models", "embed", "score", "write", "grow")),
+        )
+        peer.server.RequestHandlerClass.seed = str(choice.random())  # type: ignore[attr-defined]
+        address = parse_address(peer.url)
+        asker = EndpointClient(address, sleep=at_once, attempts=2, seconds=2)
+        prompt = choice.choice((RAW, CHAT))
+        question = choice.choice((Question(None), TAGGED, JUDGE))
+        (folder / "asked.txt").write_text(f"{manner} {what} {prompt.name} {question}")
+
+        def read() -> None:
+            if what == "models":
+                served_models(asker)
+                return
+            if what == "embed":
+                HttpEmbedder(peer.url, sleep=at_once).embed(["one", "and two", ""])
+                return
+            if what == "probe":
+                probe(address, end_text=choice.choice(("", NAMES[END])))
+                return
+            model = EndpointModel("toy", Fleet([(asker, None)]), self.can[manner])
+            model.load(Path(), LoadOptions())
+            if what == "score":
+                model.score([item(PLAIN, 2, 4)], question)
+            elif what == "write":
+                for reply in model.generate(
+                    LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3
+                ):
+                    f"{reply.text}{reply.note}".encode()
+            else:
+                model.grow([PLACE], TreeOptions(alpha=0.05, max_tokens=2), Budget(nodes=20))
+
+        return read
+
 
 TARGETS: dict[str, Callable[[Fuzz, random.Random, Path], Callable[[], None]]] = {
     "readers": Fuzz.readers,
@@ -285,6 +501,9 @@ TARGETS: dict[str, Callable[[Fuzz, random.Random, Path], Callable[[], None]]] = 
     "answers": Fuzz.answers,
     "outside": Fuzz.outside,
     "project": Fuzz.file,
+    "values": Fuzz.values,
+    "training": Fuzz.training,
+    "http": Fuzz.http,
 }
 
 
@@ -337,9 +556,9 @@ def campaign(
 ) -> Outcome:
     """Reads `inputs` damaged inputs, the targets by turns."""
     outcome = Outcome()
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as name, ExitStack() as servers:
         folder = Path(name)
-        fuzz = Fuzz(folder, samples)
+        fuzz = Fuzz(folder, samples, servers)
         place = folder / "input"
         try:
             for number in range(inputs):

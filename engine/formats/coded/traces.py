@@ -88,7 +88,8 @@ def _langsmith_runs(record: Any) -> tuple[list[Any], list[Any]]:
     if not isinstance(record, dict) or not isinstance(record.get("post"), list):
         return list(_with_children(record, None)), []
     runs: dict[str, dict[str, Any]] = {}
-    for run in [*record["post"], *(record.get("patch") or [])]:
+    patch = record.get("patch")
+    for run in [*record["post"], *(patch if isinstance(patch, list) else [])]:
         if isinstance(run, dict):
             known = runs.setdefault(_text(run.get("id")), {})
             known.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})

@@ -28,7 +28,7 @@ def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH
         places = asked[start : start + size]
         try:
             rows = unit_rows(embed([texts[place] for place in places]))
-        except ValueError as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"The embedding model gave no vectors: {error}.") from error
         if found is None:
             found = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)

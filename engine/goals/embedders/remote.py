@@ -68,7 +68,7 @@ class HttpEmbedder:
             items = sorted(answer["data"], key=lambda item: int(item["index"]))
             found = [item["embedding"] for item in items]
             complete = [item["index"] for item in items] == list(range(len(texts)))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._unexpected("no list of embeddings") from error
         if not complete:
             raise self._unexpected(f"{len(found)} embeddings for {len(texts)} texts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import ssl
 import time
@@ -28,6 +29,9 @@ BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 TOO_MUCH = frozenset({429, 503})
 ABOUT_THE_REQUEST = frozenset({400, 413, 422})
 """Status codes that concern one request; after any other refusal the endpoint is not used again."""
+
+LARGEST = 256 << 20
+"""Most bytes of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
 
 SHOWN = 300
 """Most characters of an endpoint's error text that are shown."""
@@ -116,9 +120,9 @@ class EndpointClient:
             headers: Mapping[str, str] = {}
             sent = time.monotonic()
             try:
-                answer = await client.request(
-                    "GET" if body is None else "POST", self.address.url(name), json=body
-                )
+                method = "GET" if body is None else "POST"
+                async with client.stream(method, self.address.url(name), json=body) as answer:
+                    content = await self._content(answer)
             except httpx.TransportError as error:
                 what = one_line(str(error)) or type(error).__name__
                 trouble, silent = f"cannot be reached ({what})", True
@@ -130,8 +134,8 @@ class EndpointClient:
                     self.pace.answered(time.monotonic() - sent)
                     if quota := wait_for_quota(headers):
                         await self._sleep(quota)
-                    return self._json(answer)
-                trouble, silent = self._status_text(answer), False
+                    return self._json(content)
+                trouble, silent = self._status_text(answer, content), False
                 if answer.status_code in ABOUT_THE_REQUEST:
                     raise RequestRefused(f"{self.address.base} {trouble}.")
                 if answer.status_code not in BUSY:
@@ -155,14 +159,24 @@ class EndpointClient:
 
         return BackgroundRun([self.address]).run(work)
 
-    def _json(self, answer: httpx.Response) -> Any:
+    async def _content(self, answer: httpx.Response) -> bytes:
+        """Reads an answer to its end, unless that does not come: an endpoint may go on for ever."""
+        parts, size = [], 0
+        async for part in answer.aiter_bytes():
+            size += len(part)
+            if size > LARGEST:
+                raise self._away(f"answered with more than {LARGEST >> 20} MiB")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _json(self, content: bytes) -> Any:
         try:
-            return answer.json()
-        except ValueError as error:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
             raise self._away("gave an answer that is not JSON") from error
 
-    def _status_text(self, answer: httpx.Response) -> str:
-        text = answer.text
+    def _status_text(self, answer: httpx.Response, content: bytes) -> str:
+        text = content.decode("utf-8", "replace")
         if self._key:
             text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
         return f"answered {answer.status_code} ({one_line(text, SHOWN) or answer.reason_phrase})"

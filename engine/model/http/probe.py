@@ -72,7 +72,8 @@ class _Probe:
             return await self._all()
 
     async def _all(self) -> Capabilities:
-        props = await self._got("/props") or {}
+        props = await self._got("/props")
+        props = props if isinstance(props, dict) else {}
         plain = await self._tried(self._complete(_TEXT, max_tokens=4))
         chat = await self._tried(self._say([_user("Say hello.")], max_tokens=4))
         if plain is None and chat is None:

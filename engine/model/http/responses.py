@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from engine.conversation import without_surrogates
 from engine.errors import RequestRefused
 
 _NAMED = "token_id:"
@@ -62,8 +63,10 @@ def written(answer: Any) -> Written:
         (choice,) = answer["choices"]
         text = choice["message"]["content"] if "message" in choice else choice["text"]
         cut = choice.get("finish_reason") == "length"
-        return Written(text or "", "length" if cut else "stop", _steps(choice))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if not isinstance(text, str | None):
+            raise TypeError(f"{type(text).__name__} is no text")
+        return Written(without_surrogates(text or ""), "length" if cut else "stop", _steps(choice))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise RequestRefused("The endpoint answered something that is no completion.") from error
 
 
@@ -100,9 +103,10 @@ def _step_of_chat(entry: Mapping[str, Any]) -> Step:
 
 def _of_chat(entry: Mapping[str, Any]) -> Listed:
     name, token, raw, log_p = (entry.get(key) for key in ("token", "id", "bytes", "logprob"))
+    spelled = bytes(raw) if raw and isinstance(raw, list) else None
     if str(name).startswith(_NAMED):
-        return Listed(int(str(name)[len(_NAMED) :]), bytes(raw) if raw else None, _log_p(log_p))
-    text = bytes(raw) if raw else str(name).encode()
+        return Listed(int(str(name)[len(_NAMED) :]), spelled, _log_p(log_p))
+    text = spelled or str(name).encode()
     return Listed(token if isinstance(token, int) else None, text, _log_p(log_p))
 
 

@@ -98,7 +98,8 @@ class RunHistory:
         problem, hint = self._problem(state)
         pid = process.pid_of(self.run) if alive else None
         config, manifest = self.config, manifest_summary(self.run)
-        counts = manifest.get("counts", {})
+        counts = manifest.get("counts")
+        counts = counts if isinstance(counts, dict) else {}
         newest = read.newest or {}
         validating = read.validating or {} if alive else {}
         done = read.ending if read.ending and read.ending["event"] == "done" else {}
@@ -108,8 +109,8 @@ class RunHistory:
             state=state,
             recipe=config.recipe if config else "",
             base=config.base_name or config.base if config else "",
-            conversations=int(counts.get("train", started.get("examples", 0))),
-            held_out=int(counts.get("held_out", started.get("valid", 0))),
+            conversations=_count(counts.get("train"), started.get("examples")),
+            held_out=_count(counts.get("held_out"), started.get("valid")),
             created_at=str(manifest.get("created_at") or self._created()),
             seconds=self._seconds(pid),
             step=newest.get("step", done.get("step", started.get("step") if alive else None)),
@@ -339,6 +340,11 @@ def _parity(event: Event) -> Parity:
     if event.get("skipped"):
         return Parity(None, None, int(event.get("tokens", 0)), str(event["skipped"]))
     return Parity(float(event["top1"]), float(event["max_dp"]), int(event["tokens"]))
+
+
+def _count(*known: Any) -> int:
+    """Returns the first that is a number; 0 where none is. A manifest may be damaged."""
+    return next((one for one in known if isinstance(one, int)), 0)
 
 
 def _finite(seconds: float | None) -> float | None:

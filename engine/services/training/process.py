@@ -80,7 +80,7 @@ def exit_code(run: RunDirectory) -> int | None:
     """Returns the exit code of the last process (-N for signal N); None if this program did not see it end."""
     try:
         found = json.loads(_exit_file(run).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("pid") != _started(run):
         return None
@@ -214,7 +214,7 @@ def _started(run: RunDirectory) -> int | None:
     try:
         found = json.loads(_pid_file(run).read_text("utf-8"))
         return int(found["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

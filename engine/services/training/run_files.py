@@ -175,7 +175,7 @@ def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
     """Returns the manifest of a run; {} if it has none or it cannot be read."""
     try:
         found = json.loads(run.manifest.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

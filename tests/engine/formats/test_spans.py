@@ -62,6 +62,13 @@ def test_the_same_question_in_the_same_trace_is_a_second_try_and_in_another_a_tu
     assert texts == ["a", "right", "a", "again"]
 
 
+def test_updates_that_are_none() -> None:
+    """Runs whose updates are no list are read without them."""
+    value = json.loads(run("t1", 1, [("user", "a")], "b"))
+    (record,) = parsed(json.dumps({"post": [value], "patch": 7}).encode(), "langsmith")
+    assert [m.content for m in record.conversation.messages] == ["a", "b"]
+
+
 def test_other_instructions_do_not_begin_another_history() -> None:
     """A call with a new system message and the old messages continues the history."""
     calls = (

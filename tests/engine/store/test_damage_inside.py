@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError
+from engine.services.network import KEY
+from engine.services.workspace import Workspace
 from engine.store.conversations import ConversationStore
+from engine.store.messages import messages_of
 from engine.store.project import Project
 from tests.engine.store.support import fill, talk
 
@@ -41,6 +44,27 @@ def test_json_that_is_none(path: Path) -> None:
     change(path, "INSERT INTO setting (key, value) VALUES ('score_config', '{')")
     with Project.open(path) as project, pytest.raises(ProjectError, match=r"p\.wb is damaged"):
         ConversationStore(project).rows([1])
+
+
+@pytest.mark.parametrize("calls", ["7", "[7]", '[{"a": 1}]', "[" * 100_000])
+def test_calls_that_are_none(path: Path, calls: str) -> None:
+    """So is JSON of another form than the calls of a message have, or nested without end."""
+    change(path, f"UPDATE message SET tool_calls = '{calls}'")
+    with (
+        Project.open(path) as project,
+        pytest.raises(ProjectError, match=r"p\.wb is damaged"),
+        project.reading() as conn,
+    ):
+        messages_of(conn, 1)
+
+
+def test_a_damaged_setting_leaves_nothing_open(path: Path) -> None:
+    """A project that cannot be opened for a damaged setting is closed: another program can write to it."""
+    change(path, f"INSERT INTO setting (key, value) VALUES ('{KEY}', '{{')")
+    with pytest.raises(ProjectError, match="damaged"):
+        Workspace(path)
+    with Project.open(path) as project:
+        assert project.read_only is None
 
 
 def test_a_value_that_is_missing(path: Path) -> None:

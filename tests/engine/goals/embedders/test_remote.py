@@ -207,6 +207,9 @@ class TestTrouble:
             ({"data": [{"index": 0, "embedding": "AAAA"}]}, "no vectors"),
             ({"data": [{"index": 0, "embedding": [None]}]}, "no vectors"),
             ({"data": [{"index": 0, "embedding": [float("nan")]}]}, "no vectors"),
+            ({"data": [{"index": 0, "embedding": [{}]}]}, "no vectors"),
+            ({"data": [{"index": 0, "embedding": [10**400]}]}, "no vectors"),
+            ({"data": [{"index": float("inf"), "embedding": [1.0]}]}, "no list"),
         ],
     )
     def test_answers_that_are_none(self, endpoint: Endpoint, said: Any, why: str) -> None:

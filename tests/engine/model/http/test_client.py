@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from engine.errors import Cancelled, ModelError, RequestRefused
+from engine.model.http import client
 from engine.model.http.address import parse_address
 from engine.model.http.client import ATTEMPTS, EndpointAway, EndpointClient
 from engine.model.http.fleet import Fleet, Prices
@@ -100,6 +102,23 @@ class TestOneEndpoint:
         peer.faults = [says(200, b"<html>")]
         with pytest.raises(EndpointAway, match="not JSON"):
             asker(peer, Waits()).once("completions", BODY)
+
+    def test_nested_without_end(self, peer: ToyPeer) -> None:
+        """Nor is JSON that is nested deeper than Python reads."""
+        peer.faults = [says(200, b"[" * 100_000)]
+        with pytest.raises(EndpointAway, match="not JSON"):
+            asker(peer, Waits()).once("completions", BODY)
+
+    def test_without_end(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An answer that goes on for ever is read up to a limit, also one that was packed."""
+        monkeypatch.setattr(client, "LARGEST", 100_000)
+        for told, headers in (
+            (b"1" * 200_000, {}),
+            (gzip.compress(bytes(200_000)), {"Content_Encoding": "gzip"}),
+        ):
+            peer.faults = [says(200, told, **headers)]
+            with pytest.raises(EndpointAway, match="answered with more than"):
+                asker(peer, Waits()).once("completions", BODY)
 
     def test_slow(self, peer: ToyPeer) -> None:
         """A request without an answer within the time limit is repeated."""

@@ -21,7 +21,7 @@ from engine.model.http.client import EndpointClient
 from engine.model.http.probe import probe
 from engine.model.http.served_models import with_model
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, running, says
+from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, ToyPeer, running, says
 from tests.engine.model.toy import END
 
 SUMMARY, JUDGE, BASE = (
@@ -134,6 +134,11 @@ class TestTrouble:
         monkeypatch.setattr("engine.model.http.retry_waits.FIRST_WAIT", 0.001)
         with silent() as url, pytest.raises(ModelError, match="cannot be reached"):
             probe(parse_address(url))
+
+    def test_properties_that_are_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that answers with a list where its properties belong is probed without them."""
+        monkeypatch.setattr(ToyPeer, "get", lambda peer, path: (200, ["x"]))
+        assert probed("vllm").context is None
 
     def test_another_model(self) -> None:
         """A model that neither completes nor chats is an error that names it and says how to list the server's

@@ -169,6 +169,30 @@ class TestAnswers:
         assert (step.chosen.token, step.chosen.text) == (5, b"\xc3")
         assert step.top == (step.chosen,)
 
+    def test_half_a_pair(self) -> None:
+        """Half a pair of surrogates, which no file can hold, becomes the sign for a character that is missing."""
+        assert written({"choices": [{"text": "a\ud83d"}]}).text == "a\ufffd"
+
+    @pytest.mark.parametrize(
+        "choice",
+        [
+            {"text": {}},
+            {"text": 7},
+            {"text": "a", "logprobs": {"content": [{"token": "a", "logprob": -(10**400)}]}},
+        ],
+    )
+    def test_other_types(self, choice: object) -> None:
+        """What is no text, and a number beyond every float, are refused."""
+        with pytest.raises(RequestRefused):
+            written({"choices": [choice]})
+
+    def test_bytes_that_are_a_number(self) -> None:
+        """A number where the bytes of a token belong makes no token of so many bytes."""
+        entry = {"token": "a", "bytes": 10**9, "logprob": -1.0}
+        (step,) = written({"choices": [{"text": "a", "logprobs": {"content": [entry]}}]}).steps
+        assert step.chosen is not None
+        assert step.chosen.text == b"a"
+
     @given(
         st.recursive(
             st.none() | st.booleans() | st.floats() | st.text(max_size=8) | st.integers(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,42 @@ class TestCurves:
 
         assert [point.step for point in detail.loss] == [1]
         assert detail.run.steps == 40
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            {"event": "step", "step": 2, "loss": 0.1, "epoch": [1], "tokens_per_s": 1.0},
+            {"event": "step", "step": 2, "loss": 10**400},
+            {"event": "started", "step": 0, "steps": "many"},
+            {"event": "done", "step": 2, "best_step": 1.5},
+            {"event": "step", "step": 2, "loss": 0.1, "time": float("inf")},
+        ],
+    )
+    def test_other_types(self, run: RunDirectory, line: dict[str, Any]) -> None:
+        """An event with something else where a figure belongs is ignored, as is one nested without end."""
+        say(run, started(), step(1))
+        with run.events.open("a") as file:
+            file.write(json.dumps(line) + "\n" + "[" * 100_000 + "\n")
+        detail = RunHistory(run).detail()
+
+        assert [point.step for point in detail.loss] == [1]
+        assert (detail.run.steps, detail.run.best_step) == (40, None)
+
+    def test_a_run_that_diverged(self, run: RunDirectory) -> None:
+        """A loss that is infinite is a figure."""
+        say(run, started(), step(1, math.inf))
+
+        assert RunHistory(run).detail().run.loss == math.inf
+
+    @pytest.mark.parametrize(
+        "manifest", ['{"counts": {"train": [3]}}', '{"counts": 3}', "[" * 100_000]
+    )
+    def test_a_damaged_manifest(self, run: RunDirectory, manifest: str) -> None:
+        """Without counts in the manifest those of the trainer are used."""
+        say(run, started())
+        run.manifest.write_text(manifest, "utf-8")
+
+        assert RunHistory(run).row().conversations == 9
 
     def test_validation_without_figures(self, run: RunDirectory) -> None:
         """A validation with an undefined figure is kept without that figure."""
