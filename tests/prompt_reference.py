@@ -19,6 +19,8 @@ KINDS = {
     " baseline, and the user ([simulation](../simulation.md#forms)).",
     "profiles": "Who wrote this, for `workbench analyse profiles --ask`: a model guesses a trait of the user"
     " ([RecLLMSim](../recllmsim.md)).",
+    "ratings": "Ratings of users with profiles, for `workbench analyse ratings`: a model annotates each conversation"
+    " in the fields of RecLLMSim ([RecLLMSim](../recllmsim.md#ratings)).",
     "recsim": "Users with profiles, for `workbench simulate recsim`, in English and, with `-zh`, in Chinese"
     " ([RecLLMSim](../recllmsim.md)).",
     "sharded": "Sharded conversations, for `workbench simulate sharded` and `simulate shards`"
@@ -56,11 +58,17 @@ PURPOSES = {
     "profiles/guess": "A trait that has one value.",
     "profiles/guess-many": "A trait that can have several.",
     "profiles/system": "The system message.",
+    "ratings/hallucination": "Whether one answer is made up.",
+    "ratings/intent": "What one message of the user wants.",
+    "ratings/preferences": "Lists what the user lets be known.",
+    "ratings/ratings": "The seven ratings.",
+    "ratings/system": "The system message.",
     "recsim/assistant-asked-1": "Asked of the assistant when the conversation is over.",
     "recsim/assistant-new-travel-planning": "The system message of the assistant for this task.",
     "recsim/assistant-speechless": "What the assistant says where its model gave no words.",
     "recsim/closing": "Put behind each answer, so that the user can end the conversation.",
     "recsim/greeting": "The first message, by the assistant.",
+    "recsim/translate": "Translates a message into the other language.",
     "recsim/user-asked-1": "Asked of the user when the conversation is over.",
     "recsim/user-opening": "The beginning of what the user says, so that the model speaks as the user.",
     "recsim/user-profile": "Who the user is, in the system message of the user.",

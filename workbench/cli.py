@@ -195,6 +195,11 @@ COMMANDS = (
         "label with a model how users ask (order, feedback, broadness, context): three runs and a vote",
         "analyse_behaviour:behaviour",
     ),
+    Command(
+        "analyse ratings",
+        "rate users with profiles by a model: seven ratings, intents, hallucination, preferences",
+        "analyse_ratings:ratings",
+    ),
     Command("simulate sharded", "instructions revealed shard by shard", "simulate_sharded:simulate"),
     Command("simulate shards", "propose shards for full instructions", "simulate_sharded:make_shards"),
     Command("simulate forms", "forms filled in conversation", "simulate_forms:simulate"),

@@ -54,15 +54,19 @@ def analyse(arguments: argparse.Namespace) -> int:
 
 def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     rows = by_turns(_records(conn, ids))
-    names = list(dict.fromkeys(name for row in rows for name in row.means))
-    if not names:
+    if not any(row.means for row in rows):
         narrate("No conversation came with a rating, a reward or another number to average.")
+    return Result(turn_lines(rows), {"turns": [turn_json(row) for row in rows]})
+
+
+def turn_lines(rows: Sequence[TurnRow]) -> list[str]:
+    """The table of means by number of turns."""
+    names = list(dict.fromkeys(name for row in rows for name in row.means))
     means: list[tuple[str, CellKind]] = [(one_line(name, LONGEST_NAME), "mean") for name in names]
-    lines = cell_lines(
+    return cell_lines(
         [("turns", "count"), ("conversations", "count"), *means],
         [(row.turns, row.conversations, *(_mean(row, name) for name in names)) for row in rows],
     )
-    return Result(lines, {"turns": [_turn_json(row) for row in rows]})
 
 
 def _records(
@@ -86,7 +90,8 @@ def _mean(row: TurnRow, name: str) -> float | None:
     return row.means[name].value if name in row.means else None
 
 
-def _turn_json(row: TurnRow) -> dict[str, Any]:
+def turn_json(row: TurnRow) -> dict[str, Any]:
+    """The means of a number of turns as JSON values."""
     return {
         "turns": row.turns,
         "conversations": row.conversations,

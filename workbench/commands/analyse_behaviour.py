@@ -84,18 +84,19 @@ def behaviour(arguments: argparse.Namespace) -> int:
 
 
 def _result(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Result:
-    lines = _label_lines(labels)
+    lines = label_lines(labels)
     if agreements:
-        lines += ["", *_agreement_lines(agreements)]
+        lines += ["", *agreement_lines(agreements)]
     result: dict[str, Any] = {
         "config": config,
         "labels": [asdict(row) for row in labels],
-        "agreement": [_flat(row) for row in agreements],
+        "agreement": [flat_agreement(row) for row in agreements],
     }
     return Result(lines, result)
 
 
-def _label_lines(rows: Sequence[LabelRow]) -> list[str]:
+def label_lines(rows: Sequence[LabelRow]) -> list[str]:
+    """The table of labels that a model gave."""
     return cell_lines(
         [
             ("schema", "text"), ("label", "text"), ("labelled", "text"),
@@ -111,7 +112,8 @@ def _label_lines(rows: Sequence[LabelRow]) -> list[str]:
     )  # fmt: skip
 
 
-def _agreement_lines(rows: Sequence[AgreementRow]) -> list[str]:
+def agreement_lines(rows: Sequence[AgreementRow]) -> list[str]:
+    """The table of agreements."""
     return cell_lines(
         [
             ("schema", "text"), ("label", "text"), ("against", "text"), ("n", "count"),
@@ -128,6 +130,7 @@ def _agreement_lines(rows: Sequence[AgreementRow]) -> list[str]:
     )  # fmt: skip
 
 
-def _flat(row: AgreementRow) -> dict[str, Any]:
+def flat_agreement(row: AgreementRow) -> dict[str, Any]:
+    """An agreement as JSON values."""
     named = {"schema": row.schema, "label": row.label, "one": row.one, "other": row.other}
     return {**named, **asdict(row.found)}

@@ -1,4 +1,5 @@
-"""Conversations as tasks for a person in Argilla or Label Studio, who says whether each is complete."""
+"""Conversations as tasks for a person in Argilla or Label Studio, who says whether each is complete, or rates it as in
+RecLLMSim."""
 
 from __future__ import annotations
 
@@ -10,69 +11,111 @@ from typing import Any
 from engine.conversation import Message, with_calls
 from engine.records.triage import Verdict
 from engine.services.forms.exported import ConversationForm, Exported
+from engine.simulate.recsim.rating import RATINGS
 from engine.text import as_json
 
 VERDICT, NOTE = "verdict", "note"
 """Names of the two questions."""
 
+_RATED = "How good is the conversation?"
 _ASKED = "Did the user get what they wanted?"
 _GUIDE = (
     "Complete: nothing remains to be done for the user. Incomplete: something does. Judge the conversation as it ends, "
     "not how it was led."
 )
 
-LABELING_CONFIG = f"""<View>
-  <Header value="{_ASKED}"/>
-  <Text name="guide" value="{_GUIDE}"/>
-  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>
+RATING_NAMES = {name.lower().replace(" ", "_").replace("-", "_"): name for name in RATINGS}
+"""Names of the questions on ratings (letters and underscores only, as Argilla asks), with the ratings."""
+
+_RUBRIC = (
+    "Rate the conversation; leave out what you cannot say."
+    " Preference Alignment: how well what the user asks fits the person that they play, 0 to 2."
+    " Additional Preferences: 1 if the user tells wishes beyond their description."
+    " Role-Playing Completeness: how much of their situation the user has settled, 0 to 2."
+    " Memorization: 1 if the assistant remembers what was said."
+    " Detail Level: 0 vague or brief responses, 1 between, 2 in-depth responses with detailed explanations."
+    " Practical Usefulness: 0 unrealistic plans, 1 partially applicable suggestions, 2 practical and actionable plans."
+    " Diversity: 0 one or two options a query, 1 three or more for some queries,"
+    " 2 three or more diverse options for all queries."
+)
+
+
+def labeling_config(*, ratings: bool) -> str:
+    """The labeling interface of a project of Label Studio, for verdicts or for ratings."""
+    if ratings:
+        questions = "".join(
+            f"""
+  <Header value="{name}"/>
+  <Choices name="{question}" toName="dialogue" choice="single" showInline="true">
+    {"".join(f'<Choice value="{grade}"/>' for grade in RATINGS[name])}
+  </Choices>"""
+            for question, name in RATING_NAMES.items()
+        )
+    else:
+        questions = f"""
   <Choices name="{VERDICT}" toName="dialogue" choice="single" required="true" showInline="true">
     {"".join(f'<Choice value="{one}"/>' for one in Verdict)}
-  </Choices>
+  </Choices>"""
+    return f"""<View>
+  <Header value="{_RATED if ratings else _ASKED}"/>
+  <Text name="guide" value="{_RUBRIC if ratings else _GUIDE}"/>
+  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>{questions}
   <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
 </View>
 """
-"""The labeling interface of a project of Label Studio."""
 
-ARGILLA_SETTINGS: dict[str, Any] = {
-    "guidelines": _GUIDE,
-    "questions": [
-        {
-            "name": VERDICT,
-            "title": _ASKED,
-            "description": None,
-            "required": True,
-            "settings": {
-                "type": "label_selection",
-                "options": [
-                    {"value": one.value, "text": one.value, "description": None} for one in Verdict
-                ],
-                "visible_options": None,
+
+def argilla_settings(*, ratings: bool) -> dict[str, Any]:
+    """The settings of a dataset of Argilla, as `rg.Settings.from_json` reads them, for verdicts or for ratings."""
+    questions = (
+        [
+            _label_question(question, name, [str(one) for one in RATINGS[name]], required=False)
+            for question, name in RATING_NAMES.items()
+        ]
+        if ratings
+        else [_label_question(VERDICT, _ASKED, [one.value for one in Verdict], required=True)]
+    )
+    return {
+        "guidelines": _RUBRIC if ratings else _GUIDE,
+        "questions": [
+            *questions,
+            {
+                "name": NOTE,
+                "title": "Note",
+                "description": None,
+                "required": False,
+                "settings": {"type": "text", "use_markdown": False},
             },
+        ],
+        "fields": [
+            {
+                "name": "chat",
+                "title": "Conversation",
+                "description": None,
+                "required": True,
+                "settings": {"type": "chat", "use_markdown": False},
+            }
+        ],
+        "vectors": [],
+        "metadata": [],
+        "allow_extra_metadata": True,
+        "distribution": {"strategy": "overlap", "min_submitted": 1},
+        "mapping": None,
+    }
+
+
+def _label_question(name: str, title: str, values: list[str], *, required: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": title,
+        "description": None,
+        "required": required,
+        "settings": {
+            "type": "label_selection",
+            "options": [{"value": one, "text": one, "description": None} for one in values],
+            "visible_options": None,
         },
-        {
-            "name": NOTE,
-            "title": "Note",
-            "description": None,
-            "required": False,
-            "settings": {"type": "text", "use_markdown": False},
-        },
-    ],
-    "fields": [
-        {
-            "name": "chat",
-            "title": "Conversation",
-            "description": None,
-            "required": True,
-            "settings": {"type": "chat", "use_markdown": False},
-        }
-    ],
-    "vectors": [],
-    "metadata": [],
-    "allow_extra_metadata": True,
-    "distribution": {"strategy": "overlap", "min_submitted": 1},
-    "mapping": None,
-}
-"""The settings of a dataset of Argilla, as `rg.Settings.from_json` reads them."""
+    }
 
 
 def argilla(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -93,7 +136,7 @@ def argilla(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[di
 
 
 def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yields a task for each conversation, for a project with `LABELING_CONFIG`."""
+    """Yields a task for each conversation, for a project with `labeling_config`."""
     for item in items:
         dialogue = [
             {"author": _speaker(message), "text": _said(message, left_behind)}
@@ -104,10 +147,12 @@ def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterat
 
 def settings_file(form: ConversationForm, path: Path) -> tuple[Path, str] | None:
     """Where the settings of the annotation go beside an exported file, and their text; None for forms without."""
-    if form == "argilla":
-        return path.with_suffix(".settings.json"), as_json(ARGILLA_SETTINGS, indent=2) + "\n"
-    if form == "label-studio":
-        return path.with_suffix(".xml"), LABELING_CONFIG
+    ratings = form.endswith("-ratings")
+    if form.startswith("argilla"):
+        settings = argilla_settings(ratings=ratings)
+        return path.with_suffix(".settings.json"), as_json(settings, indent=2) + "\n"
+    if form.startswith("label-studio"):
+        return path.with_suffix(".xml"), labeling_config(ratings=ratings)
     return None
 
 

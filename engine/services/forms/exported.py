@@ -14,11 +14,17 @@ from engine.store import conversations
 from engine.store.sql import id_pages
 
 ConversationForm = Literal[
-    "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "argilla", "label-studio"
-]
+    "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "argilla", "label-studio", "argilla-ratings",
+    "label-studio-ratings",
+]  # fmt: skip
 """Forms beside the uniform one, which is the only one that holds everything."""
 
-ANNOTATION_FORMS: tuple[ConversationForm, ...] = ("argilla", "label-studio")
+ANNOTATION_FORMS: tuple[ConversationForm, ...] = (
+    "argilla",
+    "label-studio",
+    "argilla-ratings",
+    "label-studio-ratings",
+)
 """Forms of tasks for a person, whose answers `workbench verdicts import` takes back."""
 
 Beside = Literal["scores", "verdicts", "goals", "trees"]

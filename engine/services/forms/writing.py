@@ -29,6 +29,8 @@ ENDINGS: dict[ConversationForm, str] = {
     "parquet": "parquet",
     "argilla": "json",
     "label-studio": "json",
+    "argilla-ratings": "json",
+    "label-studio-ratings": "json",
 }
 """The usual end of the name of a file in each form; also what it is written as."""
 
@@ -46,6 +48,8 @@ WRITERS: dict[
     "parquet": message_rows.rows,
     "argilla": annotation.argilla,
     "label-studio": annotation.label_studio,
+    "argilla-ratings": annotation.argilla,
+    "label-studio-ratings": annotation.label_studio,
 }
 """What makes the records, rows or tasks of each form, and counts what it leaves behind."""
 

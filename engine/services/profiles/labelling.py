@@ -13,6 +13,7 @@ from engine.records.simulation import PlayRow
 from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, TEMPERATURE, Label, LabellingScenario
+from engine.simulate.recsim.rating import RATING, RATINGS
 from engine.store import conversations, verdicts
 from engine.store.project import Project
 from engine.store.sql import snapshot
@@ -29,6 +30,9 @@ _PEOPLE = {
 }
 _FINAL_V3 = "user_strategy"
 """Field of truth that holds the published majority label of the third schema."""
+
+LABELS: Mapping[str, Mapping[str, tuple[Label, ...]]] = {**SCHEMAS, RATING: RATINGS}
+"""Schema -> label name -> possible labels, the ratings included."""
 
 Given = Mapping[int, Label]
 """Conversation id -> label."""
@@ -137,7 +141,7 @@ def tag_labels(
     for row in rows:
         for schema in schemas:
             for name, final in row.result["labels"][schema]["final"].items():
-                for label in SCHEMAS[schema][name]:
+                for label in LABELS[schema][name]:
                     which = given if label == final else others
                     tag = tag_of(schema, name, label)
                     which.setdefault(tag, []).append(int(row.result["conversation"]))
@@ -155,7 +159,7 @@ def label_rows(rows: Sequence[PlayRow], schemas: Sequence[str]) -> list[LabelRow
     return [
         _label_row([row.result["labels"][schema] for row in rows], schema, name)
         for schema in schemas
-        for name in SCHEMAS[schema]
+        for name in LABELS[schema]
     ]
 
 
@@ -168,7 +172,7 @@ def _label_row(labelled: Sequence[Mapping[str, Any]], schema: str, name: str) ->
         name,
         len(labelled),
         len(finals),
-        {str(label): finals.count(label) for label in SCHEMAS[schema][name]},
+        {str(label): finals.count(label) for label in LABELS[schema][name]},
         sum(len(set(one)) == 1 for one in whole) / len(whole) if whole else None,
     )
 

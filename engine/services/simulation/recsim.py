@@ -23,6 +23,8 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         UsageError: A model cannot do this.
     """
     texts = simulations.texts(KIND)
+    if not request.translate:
+        del texts["translate"]  # so that a setting without translations keeps its hash
     setting = Setting(
         texts,
         request.language,
@@ -30,6 +32,7 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         user_tokens=request.user_tokens,
         assistant_tokens=request.assistant_tokens,
         asks=request.questions,
+        translates=request.translate,
         seed=request.seed,
     )
     if request.temperature is not None:
@@ -42,6 +45,8 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         return conversations
 
     asks: dict[Role, Sampling] = {"assistant": Sampling(), "user": Sampling()}
+    if setting.translates:
+        asks["judge"] = Sampling()
     return simulations.simulation(KIND, scenarios, _params(setting), asks, request, texts)
 
 
@@ -54,4 +59,6 @@ def _params(setting: Setting) -> dict[str, Any]:
         "user_tokens": setting.user_tokens,
         "assistant_tokens": setting.assistant_tokens,
         "asks": setting.asks,
+        # only where it is not the default, so that earlier settings keep their hash
+        **({"translates": True} if setting.translates else {}),
     }

@@ -15,8 +15,9 @@ from engine.conversation import without_surrogates
 from engine.errors import FormatError
 from engine.number_format import counted
 from engine.records.triage import Verdict, VerdictRow
-from engine.services.forms.annotation import NOTE, VERDICT
+from engine.services.forms.annotation import NOTE, RATING_NAMES, VERDICT
 from engine.services.forms.exported import KNOWN
+from engine.simulate.recsim.rating import RATINGS, TAGS_OF_PEOPLE
 from engine.store import conversations, second_verdicts, verdicts
 from engine.store.project import Project
 from engine.store.verdicts import Act
@@ -361,6 +362,7 @@ def _answers_of(record: Any) -> list[Answer] | None:
             verdict if isinstance(verdict, str) else None,
             _joined(note),
             _person(record.get("annotator")),
+            _rated({name: str(record.get(name)) for name in RATING_NAMES}),
         )
         return [_answer(record, said)]
     return _own(record)
@@ -371,6 +373,16 @@ class _Said:
     verdict: str | None = None
     note: str = ""
     annotator: str = ""
+    tags: tuple[str, ...] = ()
+
+
+def _rated(answers: Mapping[str, str]) -> tuple[str, ...]:
+    """The tags of a person's ratings, such as `people.Diversity.2`; answers outside the values are none."""
+    return tuple(
+        f"{TAGS_OF_PEOPLE}.{name}.{answers[question]}"
+        for question, name in RATING_NAMES.items()
+        if answers.get(question, "") in {str(grade) for grade in RATINGS[name]}
+    )
 
 
 def _answer(names: Mapping[str, Any], said: _Said) -> Answer:
@@ -382,6 +394,7 @@ def _answer(names: Mapping[str, Any], said: _Said) -> Answer:
         said.verdict,
         said.note,
         said.annotator,
+        said.tags,
     )
 
 
@@ -395,10 +408,14 @@ def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[A
         for result in _list(one.get("result")):
             if isinstance(result, dict) and isinstance(result.get("value"), dict):
                 values[str(result.get("from_name"))] = result["value"]
-        chosen = values.get(VERDICT, {}).get("choices") or []
-        if chosen:
+        chosen = {
+            name: str(value["choices"][0]) for name, value in values.items() if value.get("choices")
+        }
+        tags = _rated(chosen)
+        if VERDICT in chosen or tags:
             note = _joined(values.get(NOTE, {}).get("text"))
-            said.append(_Said(str(chosen[0]), note, _person(one.get("completed_by"))))
+            person = _person(one.get("completed_by"))
+            said.append(_Said(chosen.get(VERDICT), note, person, tags))
     return [_answer(data, one) for one in said or [_Said()]]
 
 
@@ -414,9 +431,9 @@ def _argilla(record: Mapping[str, Any]) -> list[Answer]:
                 )
     names = {**record["metadata"], "key": record.get("id")}
     said = [
-        _Said(answers[VERDICT], answers.get(NOTE, ""), person)
+        _Said(answers.get(VERDICT) or None, answers.get(NOTE, ""), person, _rated(answers))
         for person, answers in people.items()
-        if answers.get(VERDICT)
+        if answers.get(VERDICT) or _rated(answers)
     ]
     return [_answer(names, one) for one in said or [_Said()]]
 

@@ -50,7 +50,7 @@ TEMPERATURE = 0.7
 ANSWER_CHARS = 300
 USER_CHARS = 1_200
 _TOKENS = 96
-_LANGUAGES = {"en": "English", "zh": "Chinese"}
+LANGUAGES = {"en": "English", "zh": "Chinese"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class LabellingScenario:
         asked = filled(
             self.texts[schema],
             {
-                "LANGUAGE": _LANGUAGES.get(self.language, self.language),
+                "LANGUAGE": LANGUAGES.get(self.language, self.language),
                 "DIALOGUE": dialogue(self.turns),
             },
         )

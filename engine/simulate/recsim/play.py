@@ -29,6 +29,11 @@ FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "
 """A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
 
 _CHINESE: Language = "zh"
+_OTHERS: Mapping[Language, tuple[Language, str]] = {
+    "en": ("zh", "Chinese"),
+    "zh": ("en", "English"),
+}
+"""The language that messages are translated into, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Setting:
         temperature: Temperature of both models.
         user_tokens, assistant_tokens: Longest reply of each side, in tokens.
         asks: Whether both sides are asked closing questions.
+        translates: Whether each message is also translated into the other language, by the judge.
     """
 
     texts: Mapping[str, str]
@@ -50,6 +56,7 @@ class Setting:
     user_tokens: int = USER_TOKENS
     assistant_tokens: int = ASSISTANT_TOKENS
     asks: bool = False
+    translates: bool = False
     seed: int = 0
 
 
@@ -147,6 +154,8 @@ class _Conversation:
         else:
             request = yield from self._spoken("user")
             ended = "goodbye" if says_goodbye(request) else "limit"
+        if setting.translates:
+            yield from self._translated(history)
         questions = (yield from self._questions()) if setting.asks else []
         return Ending(self._record(history, ended, questions), FORMAT, self._result(history, ended))
 
@@ -201,6 +210,26 @@ class _Conversation:
             )
         seen.append(ChatMessage("assistant", text))
         return text
+
+    def _translated(self, history: list[dict[str, str]]) -> Generator[Call, Completion, None]:
+        """Adds each message in the other language, as `content_zh` (or `content_en`); none where the reply is empty."""
+        setting = self.scenario.setting
+        other, name = _OTHERS[setting.language]
+        for at, message in enumerate(history):
+            asked = filled(
+                setting.texts["translate"], {"LANGUAGE": name, "MESSAGE": message["content"]}
+            )
+            call = Call(
+                "translate",
+                "judge",
+                (ChatMessage("user", asked.strip()),),
+                Sampling(temperature=0.0),
+                2 * max(setting.user_tokens, setting.assistant_tokens),
+                seed=seed_from(setting.seed, self.scenario.key, "translate", at),
+            )
+            text = (yield call).text.strip()
+            if text:
+                message[f"content_{other}"] = text
 
     def _questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
         """Returns the closing questions and answers of both sides, which are not part of `history`."""

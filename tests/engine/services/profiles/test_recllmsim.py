@@ -11,7 +11,9 @@ import pytest
 from engine.filters import ListQuery, parse_filter
 from engine.records.simulation import PlayRow
 from engine.services.profiles.labelling import agreement_rows, label_rows, tag_labels
+from engine.services.profiles.ratings import rated_by_turns, rating_agreement
 from engine.simulate.recsim.behaviour import SCHEMAS
+from engine.simulate.recsim.rating import RATINGS
 from engine.store import imports, verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -101,6 +103,39 @@ class TestTables:
         assert first.found.weighted.value == 1
 
 
+class TestRatings:
+    def test_agreement_with_what_came_along_and_with_people(self) -> None:
+        """Ratings are compared with truth and with one person's tags; annotations of messages place by place, where
+        both sides have one."""
+        ours = {"Diversity": 2, "Memorization": 1}
+        result = {
+            "conversation": 1, "labels": {"rating": {"final": ours}},
+            "user_intents": ["Planning", None, "Others"], "hallucination": [True, False],
+        }  # fmt: skip
+        rows = [PlayRow(1, "c", "ratings", "1", 1, None, None, result)]
+        truths = {
+            1: {
+                "rating": {"Diversity": 1},
+                "user_intents": ["Planning", "Search", "Search"],
+                "hallucination": [None, False],
+            }
+        }
+        found = rating_agreement(
+            rows, truths, {1: ("people.Diversity.2", "people.Memorization.0", "x")}
+        )
+        assert [
+            (one.label, one.other, one.found.count, one.found.accuracy.value) for one in found
+        ] == [
+            ("Memorization", "people", 1, 0.0),
+            ("Diversity", "published", 1, 0.0),
+            ("Diversity", "people", 1, 1.0),
+            ("user_intents", "published", 2, 0.5),
+            ("hallucination", "published", 1, 1.0),
+        ]
+        (row,) = rated_by_turns(rows, {1: 3})
+        assert (row.turns, row.means["Diversity"].value) == (3, 2.0)
+
+
 class TestOnTheDefaultModel:
     def test_simulated(
         self, tuned_shallow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -111,6 +146,7 @@ class TestOnTheDefaultModel:
         path = tmp_path / "p.wb"
         words = ["simulate", "recsim", str(path), "--task", "preparing gifts", "--turns", "1"]
         words += ["--user-tokens", "16", "--assistant-tokens", "16", "--context", "1024", "--json"]
+        words += ["--translate"]
         assert main(words) == 0
         told = json.loads(capsys.readouterr().out)
         assert [one["task"] for one in told["tasks"]] == ["preparing gifts"]
@@ -118,6 +154,7 @@ class TestOnTheDefaultModel:
         with Project.open(path, read_only=True) as opened, opened.reading() as conn:
             ((_, truth),) = imports.truths(conn)
         assert truth["goal"] == "preparing gifts"
+        assert all(one["content_zh"] for one in truth["messages"])
         assert set(truth["profile_mapped"]) >= {"Gender", "Age", "Occupation"}
         assert main(words) == 0
         second = capsys.readouterr()
@@ -148,6 +185,16 @@ class TestOnTheDefaultModel:
         for one in told["labels"]:
             assert set(one["counts"]) == {str(x) for x in SCHEMAS["strategy_V2"][one["label"]]}
         assert {one["count"] for one in told["agreement"]} == {1}
+
+        words = ["analyse", "ratings", path, "--part", "ratings", "--limit", "2", "--tag", "--json"]
+        assert main([*words, "--context", "2048"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert sum(one["conversations"] for one in told["turns"]) == 2
+        rated = told["conversations"][0]["rating"]
+        assert set(rated) == set(RATINGS)
+        with Project.open(path, read_only=True) as opened:
+            (first,) = ConversationStore(opened).rows([1])
+        assert {f"rating.{name}.{grade}" for name, grade in rated.items()} <= set(first.tags)
 
         words = [
             "analyse",

@@ -110,6 +110,32 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
     assert stands(project) == before
 
 
+def test_ratings(project: Project, tmp_path: Path) -> None:
+    """Ratings of a person become tags and give no verdict, from either program; other values are no ratings."""
+    found = tasks(project, tmp_path, "label-studio-ratings")
+    interface = (tmp_path / "label-studio-ratings.xml").read_text("utf-8")
+    assert '<Choices name="detail_level"' in interface
+    assert 'name="verdict"' not in interface
+    rated = [
+        {"from_name": name, "value": {"choices": [value]}}
+        for name, value in (("detail_level", "2"), ("diversity", "7"))
+    ]
+    report = imported(
+        project, tmp_path, [{**found[0], "annotations": [{"completed_by": 7, "result": rated}]}]
+    )
+    assert (report.tags, report.outcomes) == (1, {})
+    found = tasks(project, tmp_path, "argilla-ratings")
+    settings = json.loads((tmp_path / "argilla-ratings.settings.json").read_text("utf-8"))
+    assert len(settings["questions"]) == 8
+    found[1]["responses"] = {"role_playing_completeness": [{"value": "0", "user_id": "ann"}]}
+    assert imported(project, tmp_path, found[1:2]).tags == 1
+    with project.reading() as conn:
+        assert (verdicts.current(conn, 1) or missing()).tags == ("people.Detail Level.2",)
+        assert (verdicts.current(conn, 2) or missing()).tags == (
+            "people.Role-Playing Completeness.0",
+        )
+
+
 def test_many_are_one_act(project: Project, tmp_path: Path) -> None:
     """All verdicts of a file are undone and redone together."""
     found = tasks(project, tmp_path, "label-studio")

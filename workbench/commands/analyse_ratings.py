@@ -1,0 +1,103 @@
+"""`workbench analyse ratings`: what a model says of users with profiles, in the fields of RecLLMSim."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.services.profiles.labelling import label_rows, tag_labels
+from engine.services.profiles.ratings import rated_by_turns, rating_agreement, rating_simulation
+from engine.services.workspace import Workspace
+from engine.simulate.recsim.rating import PARTS, RATING
+from engine.store import imports
+from workbench.commands.analyse import turn_json, turn_lines
+from workbench.commands.analyse_behaviour import agreement_lines, flat_agreement, label_lines
+from workbench.commands.narration import Result, narrate
+from workbench.commands.options import add_filter, add_labelling, positive, read_filter
+from workbench.commands.playing import exit_code, played, read_options
+
+
+def ratings_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `ratings`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--part", action="append", choices=list(PARTS), help="may be repeated (default: all four)"
+    )
+    add_labelling(parser)
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the replies (default: 0)")
+    parser.add_argument(
+        "--tag",
+        action="store_true",
+        help="also tag each conversation with its ratings, such as `rating.Diversity.2`, for filters",
+    )
+    add_filter(parser)
+
+
+def ratings(arguments: argparse.Namespace) -> int:
+    """Annotates what was not annotated yet, and prints ratings, their means by turns, and agreements.
+
+    Raises:
+        UsageError: Nothing matches.
+        WorkbenchError: A model cannot be had.
+    """
+    parts = tuple(dict.fromkeys(arguments.part or PARTS))
+    with Workspace(Path(arguments.project)) as workspace:
+        simulation = rating_simulation(
+            workspace.simulations(),
+            workspace.project,
+            read_filter(arguments.filter),
+            parts,
+            read_options(arguments),
+        )
+        scenarios = simulation.play.scenarios
+        if not scenarios:
+            raise UsageError(
+                "In no conversation that matches does a user speak.", "Leave out --filter."
+            )
+        rows = played(workspace, simulation)
+        over = [row for row in rows if row.reason is None]
+        asked = {int(row.result["conversation"]) for row in over}
+        if arguments.tag and "ratings" in parts:
+            settings = {one.config_hash: one.models for one in workspace.simulations().settings()}
+            judge = settings.get(simulation.play.config_hash, {}).get("judge", "a model")
+            given = tag_labels(workspace.project, over, [RATING], judge)
+            narrate(f"Gave {given:,} tags; `--filter tag:rating.Diversity.2` finds them.")
+        with workspace.project.reading() as conn:
+            truths = {key: truth for key, truth in imports.truths(conn) if key in asked}
+        store = workspace.services().conversations
+        listed = store.rows(sorted(asked))
+    labels = label_rows(over, [RATING]) if "ratings" in parts else []
+    turns = rated_by_turns(over, {row.id: row.turns for row in listed}) if labels else []
+    agreements = rating_agreement(over, truths, {row.id: row.tags for row in listed})
+    lines: list[str] = []
+    if labels:
+        lines += [*label_lines(labels), "", *turn_lines(turns)]
+    if agreements:
+        lines += ["", *agreement_lines(agreements)]
+    names = {row.id: row.external_id for row in listed}
+    result: dict[str, Any] = {
+        "config": simulation.play.config_hash,
+        "labels": [asdict(row) for row in labels],
+        "turns": [turn_json(row) for row in turns],
+        "agreement": [flat_agreement(row) for row in agreements],
+        "conversations": [
+            {"id": names[int(row.result["conversation"])]} | _annotations(row.result)
+            for row in over
+        ],
+    }
+    Result(
+        lines or [f"Annotated {len(over):,}; --json prints what was said of each."], result
+    ).print(arguments.json)
+    return exit_code(rows)
+
+
+def _annotations(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model said of a conversation, in the fields of the data set."""
+    kept = {name: value for name, value in result.items() if name not in ("conversation", "labels")}
+    rated = result["labels"].get(RATING, {}).get("final")
+    return kept if rated is None else {RATING: rated, **kept}
