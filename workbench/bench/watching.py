@@ -11,7 +11,7 @@ from engine.worker.client import ModelProcess
 from workbench.bench.datasets import long_items
 from workbench.bench.tuning import tuned_entry
 
-LOGS, TURNS = 2, 10
+LOGS, TURNS = 2, 6
 
 
 def bench_watch(

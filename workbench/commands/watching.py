@@ -134,4 +134,4 @@ def _narrate_rules(rules: Rules, past: int) -> None:
             f" incomplete ({right}), of all {rule.base:.0%}; finds {rule.recall:.0%} of those"
         )
     for name, why in rules.left_out:
-        narrate(f"  {name}: not raised, {why}")
+        narrate(f"  {name}: {why}")

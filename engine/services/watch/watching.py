@@ -22,7 +22,8 @@ from engine.jobs.contract import Lane, Progress, Stage
 from engine.records.example_probes import SUCCESS
 from engine.records.scores import LEAST_FOR_PROBE, DecisionRule
 from engine.services.watch.growing import Growing
-from engine.services.watch.signals import Past, Rule, Rules, calibrate
+from engine.services.watch.risk import fit_risk, states_of
+from engine.services.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.logs import logs_of
 from engine.store import (
@@ -136,7 +137,10 @@ class WatchStage:
             past = [one for one in past if one.conversation_id in reported]
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted, curves, group = self._fit(past)
-        rules = calibrate(self._past(past, curves, group), self._precision)
+        with self._project.reading() as conn:
+            said = example_probes.examples(conn, SUCCESS)
+        risk, risks = fit_risk(past, said, group)
+        rules = calibrate(self._past(past, curves, group, said, risks), self._precision)
         self._on_rules(rules, len(past))
         if not reported:
             ends = {
@@ -159,8 +163,8 @@ class WatchStage:
         while True:
             if unreported:
                 yield from self._goals(run_id)
-                self._report_new(unreported, reported, fitted, rules)
-            self._report_ended()
+                self._report_new(unreported, reported, fitted, risk, rules)
+            self._report_ended(rules)
             self._project.write(lambda conn: runs.count(conn, run_id, self.reported, None))
             yield Progress(self.reported, None, "watching")
             over = self._growing.over
@@ -214,7 +218,7 @@ class WatchStage:
         counts = [len(one.places) for one in past]
         of_conversation = near_duplicates.groups(shingles)
         group = np.repeat(of_conversation, counts)
-        states = np.concatenate([_states(one) for one in past])
+        states = np.concatenate([states_of(one) for one in past])
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         try:
             found = probe.cross_fit(states, end, group)
@@ -227,16 +231,23 @@ class WatchStage:
         return fitted, np.split(found.p, np.cumsum(counts)[:-1]), of_conversation
 
     def _past(
-        self, past: Sequence[StateEntry], curves: Sequence[Floats], group: Ints
+        self,
+        past: Sequence[StateEntry],
+        curves: Sequence[Floats],
+        group: Ints,
+        said: Mapping[int, bool],
+        risks: Mapping[int, list[float]],
     ) -> list[Past]:
         """How each past conversation ended: as a person said, otherwise by its last probability."""
         with self._project.reading() as conn:
             threshold = settings.rule(conn).threshold
-            said = example_probes.examples(conn, SUCCESS)
         found = []
         for one, curve, number in zip(past, curves, group.tolist(), strict=True):
-            complete = said.get(one.conversation_id, bool(curve[-1] >= threshold))
-            found.append(Past(curve.tolist(), not complete, number))
+            key = one.conversation_id
+            complete = said.get(key, bool(curve[-1] >= threshold))
+            found.append(
+                Past(curve.tolist(), not complete, number, key in said, risks.get(key, []))
+            )
         return found
 
     def _goals(self, run_id: int) -> Iterator[Progress]:
@@ -249,7 +260,12 @@ class WatchStage:
             yield from self._of(stage, run_id)
 
     def _report_new(
-        self, ids: Sequence[int], reported: dict[int, int], fitted: probe.Probe, rules: Rules
+        self,
+        ids: Sequence[int],
+        reported: dict[int, int],
+        fitted: probe.Probe,
+        risk: probe.Probe | None,
+        rules: Rules,
     ) -> None:
         for first in range(0, len(ids), CHUNK):
             batch = ids[first : first + CHUNK]
@@ -263,7 +279,8 @@ class WatchStage:
                 goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
             for entry in entries:
                 key = entry.conversation_id
-                curve = fitted.p(_states(entry)).tolist() if entry.places else []
+                curve = fitted.p(states_of(entry)).tolist() if entry.places else []
+                risks = risk.p(states_of(entry)).tolist() if curve and risk is not None else []
                 known: Event = {
                     "conversation": about[key].external_id,
                     "source": about[key].source,
@@ -271,14 +288,14 @@ class WatchStage:
                     "novel": not goals[key] if clustered else None,
                 }
                 now = self._now()
-                for event in _events(entry, curve, reported.get(key, 0), rule, rules, now):
+                for event in _events(entry, curve, risks, reported.get(key, 0), rule, rules, now):
                     self._emit({**event, **known})
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
                 self._project.write(partial(watched.put, entries=[row], now=self._utc(0)))
 
-    def _report_ended(self) -> None:
+    def _report_ended(self, rules: Rules) -> None:
         """Tells the end of what did not grow for long."""
         since = self._utc(self._idle)
         with self._project.reading() as conn:
@@ -290,6 +307,11 @@ class WatchStage:
             }
         for one in found:
             state = rule.state(one.p)
+            signals: list[Event] = []
+            if rules.ends_untested and state == "incomplete":
+                signals = [{"name": ENDED_INCOMPLETE}]
+            elif one.p is not None and (fired := rules.at_end(one.p)) is not None:
+                signals = [_signal(fired)]
             self._emit(
                 {
                     "event": f"{one.conversation_id}:{one.boundaries}:end",
@@ -297,7 +319,7 @@ class WatchStage:
                     "ended": True,
                     "p": one.p,
                     "state": str(state),
-                    "signals": [{"name": "ended incomplete"}] if state == "incomplete" else [],
+                    "signals": signals,
                     "conversation": about[one.conversation_id].external_id,
                     "source": about[one.conversation_id].source,
                 }
@@ -320,6 +342,7 @@ class WatchStage:
 def _events(
     entry: StateEntry,
     curve: list[float],
+    risks: list[float],
     reported: int,
     rule: DecisionRule,
     rules: Rules,
@@ -347,7 +370,7 @@ def _events(
             "p": round(p, 4),
             "change": round(p - curve[number - 1], 4) if number else None,
             "state": str(rule.state(p)),
-            "signals": [_signal(one) for one in rules.at(curve[: number + 1])],
+            "signals": [_signal(one) for one in rules.at(curve[: number + 1], risks[: number + 1])],
         }
 
 
@@ -359,8 +382,3 @@ def _signal(rule: Rule) -> Event:
         "low": round(rule.precision.low, 3),
         "high": round(rule.precision.high, 3),
     }
-
-
-def _states(entry: StateEntry) -> probe.States:
-    raw = np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
-    return raw.astype(np.float32)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.services.watch.signals import LEAST_FIRED, Past, calibrate, low, regressed, stalled
+from engine.services.watch.signals import (
+    CANDIDATES,
+    LEAST_FIRED,
+    Past,
+    calibrate,
+    low,
+    regressed,
+    stalled,
+)
 
 
 class TestRules:
@@ -54,7 +62,7 @@ class TestCalibration:
         """A rule that was right in half of the past conversations says nothing, and why is known."""
         rules = calibrate(past(200, right=0.5))
         assert rules.in_force == ()
-        assert {name for name, _ in rules.left_out} == {"stalled", "regressed", "low"}
+        assert {name for name, _ in rules.left_out} == set(CANDIDATES)
         assert (
             "the best rule (fell by 0.1 or more from its highest) was right in"
             in dict(rules.left_out)["regressed"]
@@ -68,3 +76,48 @@ class TestCalibration:
         """Copies of one conversation cannot choose a rule and test it too."""
         one = Past([0.3, 0.6, 0.1, 0.1], True, 0)
         assert calibrate([one] * 100).in_force == ()
+
+
+def judged(count: int, right: float, seed: int = 0) -> list[Past]:
+    """Conversations with a verdict, half of which end at .2 and whose risk rises to .9; a share of these was called
+    incomplete, none of the others."""
+    random = Random(seed)
+    found = []
+    for number in range(count):
+        bad = random.random() < 0.5
+        curve, risk = ([0.3, 0.2], [0.4, 0.9]) if bad else ([0.3, 0.9], [0.4, 0.4])
+        found.append(Past(curve, bad and random.random() < right, number, True, risk))
+    return found
+
+
+class TestSignalsByVerdicts:
+    def test_a_conversation_to_hand_over(self) -> None:
+        """It is raised where the risk reaches a value at which people called past conversations incomplete."""
+        rules = calibrate(judged(200, right=1.0))
+        assert [rule.name for rule in rules.at([0.3], [0.4, 0.9])] == ["hand over"]
+        assert rules.at([0.3], [0.9, 0.4]) == []
+        assert rules.at([0.3]) == []  # no probe of risk
+
+    def test_an_end_below_a_calibrated_threshold(self) -> None:
+        """It is raised at the end only, with the precision that verdicts gave it."""
+        rules = calibrate(judged(200, right=1.0))
+        fired = rules.at_end(0.2)
+        assert fired is not None
+        assert (fired.name, fired.precision.part) == ("ended incomplete", fired.precision.of)
+        assert rules.at_end(0.6) is None
+        assert not rules.ends_untested
+
+    def test_verdicts_that_contradict_them(self) -> None:
+        """Signals that people contradict are not raised, and why is known."""
+        rules = calibrate(judged(200, right=0.5))
+        assert rules.in_force == ()
+        assert not rules.ends_untested
+        assert "was right in" in dict(rules.left_out)["ended incomplete"]
+
+    def test_without_verdicts(self) -> None:
+        """Nobody is handed over, and an end below the threshold of the project is told without a precision."""
+        rules = calibrate([Past(one.curve, one.incomplete, one.group) for one in judged(200, 1.0)])
+        names = {rule.name for rule in rules.in_force}
+        assert names.isdisjoint({"hand over", "ended incomplete"})
+        assert rules.ends_untested
+        assert dict(rules.left_out)["ended incomplete"].startswith("raised below the threshold")
