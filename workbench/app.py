@@ -17,7 +17,7 @@ from engine.errors import WorkbenchError
 from engine.events import JobEnded, Listener
 from engine.services.workspace import Services
 from engine.text import one_line
-from screens.shell.control_guard import ControlGuard
+from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.offline import offline_notice
@@ -133,7 +133,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own filters, and the guard against control bytes."""
-        return [*super().get_line_filters(), ControlGuard()]
+        return [*super().get_line_filters(), CONTROL_GUARD]
 
     async def on_mount(self) -> None:
         """Subscribes to engine events, shows the first mode, and notifies of problems in the keymap and preferences

@@ -30,6 +30,10 @@ class ControlGuard(LineFilter):
         ]
 
 
+CONTROL_GUARD = ControlGuard()
+"""The only one: Textual keeps each filtered line by the filter, and a new filter would find none of them."""
+
+
 def _suspect(text: str) -> bool:
     if not text.isprintable():
         return True

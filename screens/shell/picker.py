@@ -18,7 +18,7 @@ from textual.widgets.option_list import Option
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.text import one_line
-from screens.shell.control_guard import ControlGuard
+from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ErrorDialog, TextDialog
 from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.help import HelpScreen
@@ -64,7 +64,7 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own filters and the guard against control bytes."""
-        return [*super().get_line_filters(), ControlGuard()]
+        return [*super().get_line_filters(), CONTROL_GUARD]
 
     def compose(self) -> ComposeResult:
         """Recent projects, or what to do without any."""
