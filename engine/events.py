@@ -44,7 +44,7 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """A job ended; `message` is a sentence on its result, with counts."""
+    """A job ended; `message` is a sentence on its result, with counts; `hint` and `code` are those of an error."""
 
     job_id: int
     stage: str
@@ -52,6 +52,7 @@ class JobEnded:
     outcome: Outcome
     message: str
     hint: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

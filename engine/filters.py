@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from engine.conversation import without_surrogates
-from engine.errors import WorkbenchError
+from engine.errors import FilterError
 from engine.personal_data import KINDS
 from engine.records.scores import State
 from engine.records.triage import Verdict
@@ -230,14 +230,6 @@ _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?$")
 _PLAIN = re.compile(r"[^\s\",]+$")
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 _PLAIN_KEY = re.compile(r"[^\s:<>=\",]+$")
-
-
-class FilterError(WorkbenchError):
-    """A filter that cannot be understood; `at` is where in the text, counted from 0."""
-
-    def __init__(self, message: str, hint: str, at: int) -> None:
-        super().__init__(message, hint)
-        self.at = at
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The reference of all commands, from the parser of the command line; `python -m tests.command_reference` writes it.
 
-Two files: a page of the documentation, and the man page that the wheel installs.
+Two files: a page of the documentation, and the man page that the wheel installs. A third one has the codes of errors.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from typing import Any
 from argparse_manpage.manpage import Manpage
 
 from workbench.cli import EPILOG, Parser, build_parser
+from workbench.commands.explaining import errors_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
-PAGE, MANUAL = FOLDER / "commands.md", FOLDER / "workbench.1"
+PAGE, MANUAL, ERRORS = FOLDER / "commands.md", FOLDER / "workbench.1", FOLDER / "errors.md"
 EVERYWHERE = ("help", "json", "offline")
 """Options of all commands, which are explained once."""
 
 
 def main() -> int:
-    """Writes both files."""
+    """Writes the files."""
     PAGE.write_text(page(), encoding="utf-8")
+    ERRORS.write_text(errors_page(), encoding="utf-8")
     MANUAL.write_text(manual(), encoding="utf-8")
     return 0
 

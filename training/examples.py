@@ -16,14 +16,10 @@ from engine.completeness.block import LogItem
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.windows import Window, plan_windows
 from engine.conversation import is_answer
-from engine.errors import WorkbenchError
+from engine.errors import DataError
 from engine.model.interface import Tokenizer
 from engine.model.prompt_files import frame, opening_tokens
 from engine.run_directory.config import WORDS, Recipe
-
-
-class DataError(WorkbenchError):
-    """The data of a run cannot be trained on; the message says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import ModelError
+from engine.errors import AdapterError
 from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin
 from engine.model.base_fingerprint import Sizes, fingerprint
 
@@ -96,7 +96,7 @@ def architecture_of(config: BaseConfig) -> Architecture:
     """
     found = _ARCHITECTURES.get(config.model_type)
     if found is None:
-        raise ModelError(
+        raise AdapterError(
             f"An adapter for the architecture {config.model_type!r} cannot be converted for llama.cpp.",
             f"Train on a base of one of these: {', '.join(_ARCHITECTURES)}.",
         )
@@ -184,18 +184,20 @@ def _alpha(settings: Mapping[str, Any]) -> float:
         what = ", ".join(more) or (
             init if settings["peft_type"] == "LORA" else settings["peft_type"]
         )
-        raise ModelError(
+        raise AdapterError(
             f"The adapter is not a plain LoRA ({what}), so llama.cpp cannot apply it.",
             "Train one without these settings.",
         )
     if settings.get("bias", "none") != "none":
-        raise ModelError("The adapter changes biases, which llama.cpp cannot apply.")
+        raise AdapterError("The adapter changes biases, which llama.cpp cannot apply.")
     if settings["lora_alpha"] <= 0:
-        raise ModelError("The adapter's alpha must be above 0: llama.cpp takes 0 for none.")
+        raise AdapterError("The adapter's alpha must be above 0: llama.cpp takes 0 for none.")
     if not settings.get("use_rslora"):
         return float(settings["lora_alpha"])
     if settings.get("rank_pattern"):
-        raise ModelError("The adapter scales by the root of ranks that differ, llama.cpp does not.")
+        raise AdapterError(
+            "The adapter scales by the root of ranks that differ, llama.cpp does not."
+        )
     return float(settings["lora_alpha"] * settings["r"] ** 0.5)
 
 
@@ -204,14 +206,14 @@ def _renamed(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np
     for name, values in tensors.items():
         found = _TENSOR.fullmatch(name)
         if found is None or found[2] not in _MODULES:
-            raise ModelError(
+            raise AdapterError(
                 f"The adapter changes {name}, which is not converted.",
                 f"Train one that changes these only: {', '.join(TARGETS)}.",
             )
         suffix = LORA_A if found[3] == "A" else LORA_B
         matrices[f"blk.{found[1]}.{_MODULES[found[2]]}.weight{suffix}"] = values
     if not matrices:
-        raise ModelError("The adapter changes nothing.")
+        raise AdapterError("The adapter changes nothing.")
     return matrices
 
 
@@ -222,16 +224,18 @@ def _check_ranks(matrices: Mapping[str, NDArray[np.float32]], settings: Mapping[
         b = matrices.get(name.removesuffix(LORA_A) + LORA_B)
         same = b is not None and b.shape[1] == a.shape[0]
         if not same or (a.shape[0] != settings["r"] and not settings.get("rank_pattern")):
-            raise ModelError(f"The adapter's matrices {name} do not have the rank {settings['r']}.")
+            raise AdapterError(
+                f"The adapter's matrices {name} do not have the rank {settings['r']}."
+            )
     if 2 * sum(name.endswith(LORA_A) for name in matrices) != len(matrices):
-        raise ModelError("The adapter lacks one of two matrices somewhere.")
+        raise AdapterError("The adapter lacks one of two matrices somewhere.")
 
 
 def _reordered(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     """B, shape (heads * size, rank), with the two halves of the rows of each head interleaved."""
     rows, rank = b.shape
     if rows % (2 * heads):
-        raise ModelError(f"The adapter has {rows} rows for {heads} heads.")
+        raise AdapterError(f"The adapter has {rows} rows for {heads} heads.")
     halves = b.reshape(heads, 2, rows // heads // 2, rank)
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, rank))
 
@@ -240,7 +244,7 @@ def _narrowed(values: NDArray[np.float32], width: Width, name: str) -> NDArray[A
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float16 if width == "f16" else np.float32)
     if not np.isfinite(narrow).all():
-        raise ModelError(
+        raise AdapterError(
             f"The adapter holds numbers in {name} that {width} cannot hold.",
             "Lower the learning rate.",
         )

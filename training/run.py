@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import EarlyStoppingCallback, set_seed
 
-from engine.errors import ModelError
+from engine.errors import AdapterError
 from engine.model.adapter_files import AdapterOrigin
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import EventLog, RunDirectory, read_events, write_atomically
@@ -198,7 +198,7 @@ def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[st
         return {"skipped": str(skipped)}
     events.write("parity", **result.as_event())
     if not result.passed:
-        raise ModelError(
+        raise AdapterError(
             f"The adapter cannot be used in llama.cpp: {result.failing}.",
             "Train for more steps."
             if result.moved == 0

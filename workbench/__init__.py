@@ -60,9 +60,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if name != "inspect_scorer" or (error.name or "").partition(".")[0] != "inspect_ai":
             raise
-        from engine.errors import UsageError
+        from engine.errors import PackageMissing
 
-        raise UsageError("Inspect is not installed.", "pip install inspect-ai") from error
+        raise PackageMissing("Inspect is not installed.", "pip install inspect-ai") from error
     globals()[name] = found
     return found
 

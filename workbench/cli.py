@@ -29,7 +29,8 @@ an endpoint or ask a hub; with --offline, not even then."""
 EPILOG = """\
 exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantined items · 130 cancelled
 Results go to standard output, progress and notes to standard error; every command takes --json.
-With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ...}."""
+With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ..., "code": ...}.
+`workbench help CODE` explains the code of an error, `workbench help WORD` a word of the glossary."""
 
 MAIN_PATH = """\
 Conversation Workbench: what users wanted, whether they got it, and how sure the model was.
@@ -43,7 +44,8 @@ The same step by step:
   workbench run cluster mine.wb             group conversations by what users wanted
   workbench mine.wb                         look at the project in the terminal
 
-`workbench help` lists every command, `workbench help COMMAND` explains one."""
+`workbench help` lists every command, `workbench help COMMAND` explains one;
+`workbench help topics` lists what else is explained: pages, words, error codes."""
 
 
 class Group(NamedTuple):
@@ -219,6 +221,7 @@ COMMANDS = (
     Command("offline", "show or change whether a project stays offline", "offline:offline"),
     Command("formats", "list the formats of logs that an import knows", "formats:formats"),
     Command("completion", "print a script with which a shell completes commands", "completion:completion"),
+    Command("help", "explain a command, an error code, a word or a page", "explaining:explain"),
     Command("keys", "list the keys, and the file that changes them", "keys:keys"),
     Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
     Command("bench", "measure speed against named baselines", "bench:bench"),
@@ -356,6 +359,11 @@ def _with_command(words: list[str]) -> list[str]:
     return words
 
 
+def _is_command(word: str) -> bool:
+    """Whether a word is a command, a group of commands or an option."""
+    return word.startswith("-") or any(word == each.words.split()[0] for each in COMMANDS)
+
+
 def _may_be_project(word: str) -> bool:
     """Whether a word looks like a file rather than like a command."""
     return os.path.exists(word) or bool(os.path.splitext(word)[1]) or os.sep in word
@@ -388,14 +396,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     offline = words[:1] == [network_guard.FLAG]
     if offline:
         del words[0]
-    if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
+    topic = words[1:] if words[:1] == ["help"] else []
+    if words[:1] == ["help"] and (not topic or _is_command(topic[0])):
+        words = [*topic, "--help"]
     network_guard.install()
     _print_any_character()
     try:
         try:
             arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
         except SystemExit as stop:  # after --help
+            if topic:
+                from workbench.commands.explaining import topics_of
+
+                for found in topics_of(topic[0]):
+                    more = f"More: `workbench help {found.name}.md`\n"
+                    print(f"\n{more if found.kind == 'page' else found.text}", end="")
             return int(stop.code or 0)
         if arguments.version:
             from workbench.build import build
@@ -432,10 +447,17 @@ def _print_any_character() -> None:
 def _print_error(error: WorkbenchError, code: int, json: bool) -> int:
     """Prints an error on standard error, as one line of JSON if `json`; returns the exit code."""
     if json:
-        report = {"error": error.message, "hint": error.hint, "exit_code": code}
+        report = {
+            "error": error.message,
+            "hint": error.hint,
+            "exit_code": code,
+            "code": error.code,
+        }
         sys.stderr.write(as_json(report) + "\n")
         return code
     sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
     if error.hint:
         sys.stderr.write(display_safe(f"  {error.hint}\n"))
+    if code != CANCELLED:
+        sys.stderr.write(f"  ({error.code}: `workbench help {error.code}` says more)\n")
     return code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.completeness.windows import clip, plan_windows
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall
 from engine.model.interface import Tokenizer
 
 SMALLEST_ROOM = 96
@@ -44,7 +44,7 @@ def log_tokens(
         ModelError: `limit` is less than `SMALLEST_ROOM`.
     """
     if limit < SMALLEST_ROOM:
-        raise ModelError(
+        raise ContextTooSmall(
             "The context of this model has no room for a log beside the prompt and its answer.",
             "Use a larger context or a shorter prompt.",
         )

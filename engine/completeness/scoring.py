@@ -15,7 +15,7 @@ from typing import Protocol
 from engine.completeness.kept_logs import KeptLogs, Start
 from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
 from engine.completeness.readings import BoundaryLogProbs
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 
 PREFIX_SEQUENCE = 0
@@ -134,7 +134,7 @@ class BoundaryScorer:
             )
         batch = self.model.capacity.batch
         if asked.forked_tokens > batch:
-            raise ModelError(
+            raise ContextTooSmall(
                 f"The question is {asked.forked_tokens:,} tokens long; at most {batch:,} fit.",
                 "Shorten the prompt.",
             )
@@ -234,7 +234,7 @@ class _Packer:
     def add(self, member: _Member) -> None:
         """Adds all tokens of a member, decoding each batch as it fills."""
         if len(member.tokens) + self._asked.forked_tokens > self._context:
-            raise ModelError(
+            raise ContextTooSmall(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
             )
         if self._retainer and not self._fits(self._retainer, member):

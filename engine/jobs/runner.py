@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.errors import Cancelled, ProjectError, WorkbenchError
+from engine.errors import Cancelled, ProgramFault, ProjectError, WorkbenchError
 from engine.events import (
     DataChanged,
     Event,
@@ -69,6 +69,7 @@ class JobFailed:
     run_id: int
     message: str
     hint: str = ""
+    code: str = WorkbenchError.__name__
 
 
 RunOutcome = JobDone | JobCancelled | JobFailed
@@ -287,7 +288,7 @@ class JobRunner:
         except WorkbenchError as error:
             _log.warning("the end of run %d is not recorded: %s", running.run_id, error)
             if isinstance(outcome, JobDone):
-                outcome = JobFailed(running.run_id, error.message, error.hint)
+                outcome = JobFailed(running.run_id, error.message, error.hint, error.code)
         self._emit(running.progress())
         self._emit(DataChanged(self._tables_of(stage) | {"run"}))
         self._emit(
@@ -298,6 +299,7 @@ class JobRunner:
                 outcome=_OUTCOME[type(outcome)],
                 message=outcome.message,
                 hint=outcome.hint if isinstance(outcome, JobFailed) else "",
+                code=outcome.code if isinstance(outcome, JobFailed) else "",
             )
         )
         return outcome
@@ -311,11 +313,14 @@ class JobRunner:
             pass
         except WorkbenchError as error:
             _log.warning("run %d failed: %s", run_id, error)
-            return JobFailed(run_id, error.message, error.hint)
+            return JobFailed(run_id, error.message, error.hint, error.code)
         except Exception as error:  # noqa: BLE001 - whatever it was, the run ends and says so
             _log.exception("run %d failed", run_id)
             return JobFailed(
-                run_id, f"{type(error).__name__}: {error}", "This is a fault; the log has details."
+                run_id,
+                f"{type(error).__name__}: {error}",
+                "This is a fault; the log has details.",
+                ProgramFault.__name__,
             )
         return JobCancelled(
             run_id, f"Cancelled. {running.stage.summary()}".rstrip(), running.last.done

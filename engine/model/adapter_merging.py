@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import ModelError, ModelFileError
+from engine.errors import AdapterError, ModelFileError
 from engine.model.adapter_files import LORA_A, LORA_B, refuse_other_base
 from engine.model.gguf_file import BF16, F32, GgufFile, read_gguf
 
@@ -61,7 +61,7 @@ def _add(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
     """Adds `alpha / rank * B @ A` to one matrix of the file at `path`."""
     info = weights.tensors[target]
     if info.kind not in (BF16, F32):
-        raise ModelError(f"{target} is in a format that no adapter can be added to.")
+        raise AdapterError(f"{target} is in a format that no adapter can be added to.")
     a, b = _matrix(adapter, target + LORA_A), _matrix(adapter, target + LORA_B)
     alpha = float(adapter.values.get("adapter.lora.alpha", 0.0)) or float(len(a))
     before = weights.vector(target)
@@ -76,7 +76,7 @@ def _matrix(file: GgufFile, name: str) -> Matrix:
     """A matrix in the row order of GGUF."""
     flat = file.vector(name)
     if flat is None:
-        raise ModelError(f"{name} is in a format that cannot be read.")
+        raise AdapterError(f"{name} is in a format that cannot be read.")
     return flat.reshape(-1, file.tensors[name].shape[0])
 
 

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelFileError, UsageError
+from engine.errors import ModelFileError, NameTaken, NotFound, NotYet
 from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
 from engine.model.adapter_merging import LARGEST
 from engine.model.catalog_file import CatalogFile
@@ -144,7 +144,7 @@ class Catalog:
         path = Path(name).expanduser()
         if path.is_file():
             return self._entry(path.stem, path.resolve(), "file")
-        raise UsageError(
+        raise NotFound(
             f"There is no model {name!r}.",
             f"Known are {', '.join(entries)}; a path to a GGUF file works too.",
         )
@@ -174,7 +174,7 @@ class Catalog:
             UsageError: The name is taken.
         """
         if any(entry.name == name and entry.path != path for entry in self.entries()):
-            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+            raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
 
     def forget(self, name: str) -> None:
         """Removes an added model or adapter from the catalogue; its file stays."""
@@ -203,9 +203,9 @@ class Catalog:
         if path.is_file():
             return path
         if path.is_dir():
-            raise UsageError(f"{named} holds no {RUN_ADAPTER}.", "Has the run ended?")
+            raise NotYet(f"{named} holds no {RUN_ADAPTER}.", "Has the run ended?")
         known = ", ".join(name for name, _, _ in self._named_adapters())
-        raise UsageError(
+        raise NotFound(
             f"There is no adapter {str(named)!r}.",
             f"Known are {known or 'none'}; a GGUF file or the directory of a run works too.",
         )
@@ -222,7 +222,7 @@ class Catalog:
             raise ModelFileError(f"{path.name} is not an adapter.", "Add it as a model.")
         name = name or adapter_name(path).removesuffix(".gguf")
         if any(name == other and path != where for other, where, _ in self._named_adapters()):
-            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+            raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
         self._kept.adapters[name] = str(path)
         self._kept.save()
         return self._adapter_entry(name, path, "added")

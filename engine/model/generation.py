@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall
 from engine.model.interface import Capacity, Logits, Sampling, Span, TokenModel
 
 PARALLEL = 24
@@ -149,7 +149,7 @@ def refuse_too_long(tasks: Sequence[Task], context: int) -> None:
     """
     for task in tasks:
         if not task.prompt or len(task.prompt) + task.max_tokens > context:
-            raise ModelError(
+            raise ContextTooSmall(
                 f"A prompt of {len(task.prompt):,} tokens leaves no room for {task.max_tokens} "
                 f"more in a context of {context:,}."
             )

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from engine.conversation import STEP_OPENING
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.model.interface import Tokenizer
 
 _LOG_MARK = "\x1eLOG\x1e"
@@ -78,7 +78,7 @@ def prompt_text(name: str) -> str:
         UsageError: There is no such prompt.
     """
     if name not in prompt_names():
-        raise UsageError(
+        raise NotFound(
             f"There is no prompt {name!r}.", f"Prompts are: {', '.join(prompt_names())}."
         )
     return (resources.files("engine.model") / "prompts" / f"{name}.toml").read_text("utf-8")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import Cancelled, ModelError
+from engine.errors import Cancelled, OutOfMemory
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, quantize
@@ -196,7 +196,7 @@ def expand(source: Path, target: Path) -> None:
     """
     read_gguf(source)
     if not _expandable(source, target.parent):
-        raise ModelError(
+        raise OutOfMemory(
             f"{source.name} takes too much memory or disk in F32.",
             f"It may take {F32_LIMIT:.0%} of each.",
         )

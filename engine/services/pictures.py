@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ProjectError, UsageError
+from engine.errors import PackageMissing, ProjectError, UsageError
 
 ENDINGS = (".svg", ".png")
 _STYLE = {
@@ -54,7 +54,7 @@ def _pyplot() -> Any:
         import matplotlib
         from matplotlib import pyplot
     except ImportError as error:
-        raise UsageError(
+        raise PackageMissing(
             "Pictures need matplotlib, which is not installed.",
             "`pip install 'conversation-workbench[plot]'` adds it; the table needs nothing.",
         ) from error

@@ -5,7 +5,7 @@ A prompt of a simulation is called after its folder and file, like `sharded/user
 
 from __future__ import annotations
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_names, prompt_text
 from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
 from engine.store import settings
@@ -34,7 +34,7 @@ def shipped(name: str) -> str:
         return prompt_text(name)
     found = prompt_texts(kind).get(of_kind) if kind in prompt_kinds() else None
     if found is None:
-        raise UsageError(f"There is no prompt {name!r}.", f"Prompts are: {', '.join(names())}.")
+        raise NotFound(f"There is no prompt {name!r}.", f"Prompts are: {', '.join(names())}.")
     return found
 
 

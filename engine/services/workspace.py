@@ -278,7 +278,7 @@ class Workspace:
             for stage in stages:
                 outcome = self.runner.run(stage)
                 if isinstance(outcome, JobFailed):
-                    raise WorkbenchError(outcome.message, outcome.hint)
+                    raise WorkbenchError(outcome.message, outcome.hint, outcome.code)
                 if isinstance(outcome, JobCancelled):
                     raise Cancelled(outcome.message)
         finally:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from engine.conversation import render_log
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.jobs.contract import Progress
 from engine.records.trees import TreeRow
 from engine.stages.block_stage import ModelStage
@@ -121,7 +121,7 @@ class GrowOnStage(ModelStage):
             found = conversations.conversations_for(conn, [row.conversation_id])
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         if not found or frame is None:
-            raise UsageError("The tree is no longer in the project.")
+            raise NotFound("The tree is no longer in the project.")
         wanted = places(render_log(found[0][1]), cast(At, row.place))
         at_step = [place for place in wanted if place.step == row.step]
         if not at_step:

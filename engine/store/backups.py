@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from engine.errors import ProjectError
+from engine.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.store.failures import translate_file_errors
 from engine.store.lock import WriteLock
 from engine.store.migrations.m001_conversations import APPLICATION_ID
@@ -159,10 +159,10 @@ def _opened(given: str, real: str) -> sqlite3.Connection:
 
 def _check(conn: sqlite3.Connection, backup: str) -> None:
     if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise ProjectError(f"{backup} is not a project of this program.", "Choose another backup.")
+        raise NotAProject(f"{backup} is not a project of this program.", "Choose another backup.")
     said = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
     if said != "ok":
-        raise ProjectError(f"{backup} is damaged ({said}).", "Choose another backup.")
+        raise ProjectDamaged(f"{backup} is damaged ({said}).", "Choose another backup.")
 
 
 def _described(path: str) -> Backup:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.errors import ProjectError, ProjectReadOnly
+from engine.errors import DiskFull, ProjectDamaged, ProjectError, ProjectReadOnly
 
 _FULL_HINT = "Free some space and run it again; what was saved before is intact."
 
@@ -48,9 +48,9 @@ def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
     code = getattr(error, "sqlite_errorcode", None) or 0
     primary = code & 0xFF
     if primary == sqlite3.SQLITE_FULL:
-        return ProjectError(f"The disk is full: {name} could not be written.", _FULL_HINT)
+        return DiskFull(f"The disk is full: {name} could not be written.", _FULL_HINT)
     if code in _NO_MORE_BYTES or (primary == sqlite3.SQLITE_IOERR and _no_space(path)):
-        return ProjectError(
+        return DiskFull(
             f"The disk is full, or a limit on file sizes is reached: {name} could not be written.",
             _FULL_HINT,
         )
@@ -76,7 +76,7 @@ def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
 
 def damaged(path: str, found: object) -> ProjectError:
     """The error that says that the project at `path` is damaged, and by what that was found."""
-    return ProjectError(
+    return ProjectDamaged(
         f"{os.path.basename(path)} is damaged ({found}).",
         "See `workbench restore FILE` for backups, or save what can still be read: `workbench repair FILE -o NEW`.",
     )
@@ -85,7 +85,7 @@ def damaged(path: str, found: object) -> ProjectError:
 def _from_system(path: str, error: OSError) -> ProjectError:
     name = os.path.basename(path)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return ProjectError(f"The disk is full: {name} could not be written.", _FULL_HINT)
+        return DiskFull(f"The disk is full: {name} could not be written.", _FULL_HINT)
     if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
         return ProjectError(
             f"The file system of {name} offers no locks.", "Keep projects on a local disk."

@@ -21,7 +21,7 @@ from heapq import merge as in_order
 from typing import Any
 from urllib.parse import quote
 
-from engine.errors import ProjectError
+from engine.errors import ProjectDamaged, ProjectError
 from engine.number_format import counted
 from engine.store import cjk_index, facets, settings, verdicts
 from engine.store.failures import translate_file_errors
@@ -160,7 +160,7 @@ def _take(conn: sqlite3.Connection, path: str) -> Taken:
         _add_verdicts(conn, taken)
         _say_what_is_left_out(conn, taken)
         if conn.execute("PRAGMA main.foreign_key_check").fetchone():
-            raise ProjectError(
+            raise ProjectDamaged(
                 f"{path} has rows that refer to missing ones.", "Run `workbench repair` on it."
             )
         for table in ("source_match", "run_match", "match", "probe_set"):

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TypeVar
 
-from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
+from engine.errors import (
+    NotAProject,
+    ProjectError,
+    ProjectLocked,
+    ProjectMissing,
+    ProjectReadOnly,
+    ProjectTooNew,
+    ProjectTooOld,
+)
 from engine.store import runs
 from engine.store.backups import copy_whole
 from engine.store.failures import damaged, translate_file_errors, translate_sqlite_errors
@@ -103,7 +111,7 @@ class Project:
 
     @classmethod
     def _open_upgraded(cls, given: str, real: str, why: str) -> Project:
-        with contextlib.suppress(_OlderVersion):
+        with contextlib.suppress(ProjectTooOld):
             return cls._open_for_reading(given, real, why)
         try:
             cls._open_for_writing(given, real, create=False).close()
@@ -165,7 +173,7 @@ class Project:
             else:
                 if schema < SCHEMA:
                     project.close()
-                    raise _OlderVersion(
+                    raise ProjectTooOld(
                         f"{given} is of an older version and cannot be brought up to date: {why}.",
                         "Open it once where it can be written, or copy it to such a place.",
                     )
@@ -318,27 +326,23 @@ class _NotWritable(Exception):
     """Why a project can only be read, in words."""
 
 
-class _OlderVersion(ProjectError):
-    """The project is of an older version and was not brought up to date."""
-
-
 def _check_place(given: str, real: str, create: bool) -> bool:
     """Whether there is a file to open; raises ProjectError when there cannot be a project."""
     if os.path.isdir(real):
-        raise ProjectError(f"{given} is a folder.", "Name a file in it, for example project.wb.")
+        raise NotAProject(f"{given} is a folder.", "Name a file in it, for example project.wb.")
     if not os.path.exists(real):
         folder = os.path.dirname(real)
         if not os.path.isdir(folder):
             raise ProjectError(f"{given}: there is no folder {folder}.", "Create the folder first.")
         if not create:
-            raise ProjectError(
+            raise ProjectMissing(
                 f"There is no project {given}.", "Make one with `workbench import PROJECT PATH...`."
             )
         return False
     with open(real, "rb") as file:
         beginning = file.read(16)
     if beginning and beginning != b"SQLite format 3\0":
-        raise ProjectError(f"{given} is not a project file.", _NOT_OURS)
+        raise NotAProject(f"{given} is not a project file.", _NOT_OURS)
     return True
 
 
@@ -367,16 +371,16 @@ def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) ->
     if not tables and not schema and application in (0, APPLICATION_ID):
         if allow_empty:
             return 0
-        raise ProjectError(f"{given} is empty.", "Import conversations into it first.")
+        raise NotAProject(f"{given} is empty.", "Import conversations into it first.")
     if application != APPLICATION_ID:
-        raise ProjectError(f"{given} is a database of another program.", _NOT_OURS)
+        raise NotAProject(f"{given} is a database of another program.", _NOT_OURS)
     if triggers:
-        raise ProjectError(
+        raise NotAProject(
             f"{given} has triggers, which would change what is written; no project of this program has any.",
             "Do not trust the file; `workbench repair` saves what it holds without them.",
         )
     if schema > SCHEMA:
-        raise ProjectError(
+        raise ProjectTooNew(
             f"{given} was written by a newer version of this program"
             f" (schema {schema}, this one knows {SCHEMA}).",
             "Update the program.",

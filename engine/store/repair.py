@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.errors import ProjectError
+from engine.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.store import cjk_index
 from engine.store.migrations.m001_conversations import APPLICATION_ID
 from engine.store.migrations.schema import SCHEMA
@@ -100,11 +100,11 @@ def _contents(source: sqlite3.Connection, path: str) -> list[tuple[str, str, str
             "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
         ).fetchall()
     except sqlite3.DatabaseError as error:
-        raise ProjectError(
+        raise ProjectDamaged(
             f"The table of contents of {path} cannot be read ({error}).", hint
         ) from error
     if application != APPLICATION_ID or not 0 < schema <= SCHEMA:
-        raise ProjectError(f"{path} is not a project of this program, or of a newer version.", hint)
+        raise NotAProject(f"{path} is not a project of this program, or of a newer version.", hint)
     indexes = [
         name
         for kind, name, sql in found

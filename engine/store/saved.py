@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from engine.filters import FilterError, ListQuery, SortKey, parse_filter
+from engine.errors import FilterError
+from engine.filters import ListQuery, SortKey, parse_filter
 from engine.store import settings
 from engine.store.project import Project
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 from engine.trees.roster import Job, Live, Roster
 
@@ -129,13 +129,13 @@ class Grower:
             longest = job.tree.options.max_tokens
             need = len(job.prompt) + max(longest, len(self._answer(job)))
             if not job.prompt or need > capacity.context:
-                raise ModelError(
+                raise ContextTooSmall(
                     f"A prompt of {len(job.prompt):,} tokens leaves no room for a tree in a context of "
                     f"{capacity.context:,}.",
                     "Ask for a longer context or shorter answers.",
                 )
             if longest >= capacity.batch:
-                raise ModelError(
+                raise ContextTooSmall(
                     f"Answers of {longest:,} tokens are too long for a tree; at most "
                     f"{capacity.batch - 1:,} can be grown."
                 )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.errors import ProjectError, UsageError
+from engine.errors import NotFound, ProjectError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import transfer_decisions
 from engine.records.goals import GoalDecision
@@ -287,7 +287,7 @@ def complete_goal_index(project: Project) -> None:
 def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
     """The clusters of a clustering as groups without labels and decisions."""
     if clusterings.clustering(conn, clustering_id) is None:
-        raise UsageError(f"There is no clustering {clustering_id}.", "Run `workbench run cluster`.")
+        raise NotFound(f"There is no clustering {clustering_id}.", "Run `workbench run cluster`.")
     every, numbers = (
         np.asarray(found, np.int64) for found in clusterings.membership(conn, clustering_id)
     )

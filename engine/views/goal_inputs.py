@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.goals.embedders.vectors import Vectors
 from engine.records.goals import GoalText
 from engine.shared_text import SharedText
@@ -92,7 +92,7 @@ def read_vectors(
     """
     config = vectors.config(conn, config_hash)
     if config is None:
-        raise UsageError("These conversations have no vectors.", "Run the clustering again.")
+        raise NotYet("These conversations have no vectors.", "Run the clustering again.")
     wanted = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
     count = vectors.count(conn, config_hash)
     ids = np.empty(count, dtype=np.int64)
@@ -123,7 +123,7 @@ def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> St
     key = clusterings.shown(conn) if clustering_id is None else clustering_id
     found = None if key is None else clusterings.clustering(conn, key)
     if found is None:
-        raise UsageError("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
+        raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import UsageError
+from engine.errors import NotFound, NotYet, UsageError
 from engine.goals.clusters.projection import project2d
 from engine.goals.embedders.vectors import Floats, blocks
 from engine.goals.merges.merge_state import Ids
@@ -39,7 +39,7 @@ def group_members(
         UsageError: There never was such a group.
     """
     if group_id is not None and group_id not in view.state.groups:
-        raise UsageError(f"There is no group {group_id}.")
+        raise NotFound(f"There is no group {group_id}.")
     ids = view.members(group_id)
     keys = list(view.sizes)
     if group_id is not None and group_id not in view.sizes:
@@ -66,7 +66,7 @@ def similar_conversations(
     """
     wanted = space.of(np.array([conversation_id], dtype=np.int64))
     if not len(wanted):
-        raise UsageError(
+        raise NotYet(
             "This conversation has no vector.", "Assign what came after the clustering first."
         )
     near = np.concatenate([space.rows[part] @ wanted[0] for part in blocks(len(space.ids))])

@@ -16,7 +16,7 @@ from typing import Any
 from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import BoundaryScorer
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall
 from engine.model.interface import Span, TokenModel, log_probs
 
 Report = Callable[[str], None]
@@ -204,7 +204,7 @@ def _log(model: TokenModel, item: LogItem, question: Question) -> list[int]:
         tokens.extend(model.tokenize(text))
     room = model.capacity.context - asked.forked_tokens - len(asked.continuation)
     if len(tokens) > room:
-        raise ModelError(
+        raise ContextTooSmall(
             f"A conversation of {len(tokens):,} tokens does not fit the context.",
             "Measure with shorter conversations.",
         )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from engine.completeness.logs import GAP, SMALLEST_ROOM
 from engine.completeness.windows import clip
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall
 from engine.model.batched_replies import generate
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.chat_template import chat_tokens
@@ -50,7 +50,7 @@ def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], s
     """
     room = context - call.max_tokens
     if room < SMALLEST_ROOM:
-        raise ModelError(
+        raise ContextTooSmall(
             f"A reply of {call.max_tokens:,} tokens leaves no room for a conversation in a context "
             f"of {context:,}.",
             "Use a larger context or shorter replies.",
@@ -102,7 +102,7 @@ def _shortened(
             return tokens, ", ".join(note for note in notes if note)
         # Where a text was cut, its ends may become a few more tokens.
         longest -= len(tokens) - room
-    raise ModelError(
+    raise ContextTooSmall(
         "The context of this model has no room for the messages beside the reply.",
         "Use a larger context or shorter replies.",
     )

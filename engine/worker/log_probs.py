@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from engine.completeness.logs import log_tokens
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall
 from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
 from engine.model.prompt_files import Prompt, frame
@@ -75,7 +75,7 @@ def continuation_log_probs(
     for one in asked:
         length = len(one.prefix) + max(map(len, one.continuations), default=0)
         if not one.prefix or length > model.capacity.context:
-            raise ModelError(
+            raise ContextTooSmall(
                 f"A question of {length:,} tokens exceeds the context of "
                 f"{model.capacity.context:,}.",
                 "Use a larger context or a shorter prompt.",

@@ -137,7 +137,7 @@ class Server:
         except Cancelled:
             self._send({"type": "cancelled", "id": request["id"]})
         except WorkbenchError as error:
-            self._fail(request, type(error).__name__, error.message, error.hint)
+            self._fail(request, error.code, error.message, error.hint)
         except Exception as error:
             log.exception("request %s failed", request["type"])
             self._fail(request, "ModelError", f"{type(error).__name__}: {error}", "See the log.")

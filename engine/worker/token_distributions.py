@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall
 from engine.model.interface import Span, TokenModel, log_probs
 from engine.worker.requests import TokenDistribution
 
@@ -24,7 +24,7 @@ def read_tokens(
         Cancelled: The request was cancelled.
     """
     if not 0 < len(tokens) <= model.capacity.context:
-        raise ModelError(
+        raise ContextTooSmall(
             f"A text of {len(tokens):,} tokens cannot be read in a context of"
             f" {model.capacity.context:,}."
         )

@@ -12,8 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
-from engine.filters import Filter, FilterError, parse_filter
+from engine.errors import FilterError, WorkbenchError
+from engine.filters import Filter, parse_filter
 from engine.records.comparison import Breakdown, Comparison, Difference, Part
 from engine.services.comparison.formatting import (
     breakdown_lines,

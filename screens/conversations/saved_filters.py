@@ -12,7 +12,8 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.filters import Filter, FilterError, parse_filter
+from engine.errors import FilterError
+from engine.filters import Filter, parse_filter
 from engine.services.workspace import SavedStore
 from engine.text import display_safe, one_line
 from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine import number_format
-from engine.filters import NONE, Filter, FilterError, ListQuery, parse_filter
+from engine.errors import FilterError
+from engine.filters import NONE, Filter, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
 from engine.records.conversations import Counts
 from engine.records.goals import ClusteringRow, GoalGroup, LowestGoal

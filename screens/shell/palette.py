@@ -23,7 +23,8 @@ from textual.markup import escape
 from textual.screen import Screen
 
 from engine import number_format
-from engine.filters import FilterError, parse_filter
+from engine.errors import FilterError
+from engine.filters import parse_filter
 from engine.text import one_line
 from screens.shell.key_table import shown_key
 from screens.shell.recent_projects import Shell

@@ -10,8 +10,8 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input
 
-from engine.errors import WorkbenchError
-from engine.filters import FilterError, completions, parse_filter
+from engine.errors import FilterError, WorkbenchError
+from engine.filters import completions, parse_filter
 from engine.services.request_options import label
 from engine.services.training.records import Choice, TrainingChoices, TrainingEstimate
 from engine.services.training.request import OPTIONS, TrainingRequest, read_request

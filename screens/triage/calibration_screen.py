@@ -11,7 +11,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.filters import Filter, FilterError, ListQuery, parse_filter
+from engine.errors import FilterError
+from engine.filters import Filter, ListQuery, parse_filter
 from engine.records.calibration import CalibrationReport
 from engine.records.scores import DecisionRule
 from engine.records.triage import Verdict

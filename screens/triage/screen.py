@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
+from engine.errors import FilterError, WorkbenchError
 from engine.events import DataChanged, Event
-from engine.filters import Filter, FilterError, parse_filter
+from engine.filters import Filter, parse_filter
 from engine.records.calibration import Agreement
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.workspace import Services

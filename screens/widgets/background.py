@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from textual.dom import DOMNode
 from textual.worker import Worker
 
-from engine.errors import WorkbenchError
+from engine.errors import ProgramFault, WorkbenchError
 
 T = TypeVar("T")
 THREADS = 6
@@ -102,7 +102,7 @@ def _is_there(node: DOMNode) -> bool:
 
 def unforeseen(error: Exception) -> WorkbenchError:
     """Wraps an unexpected exception, so that it can be shown in a dialog."""
-    return WorkbenchError(
+    return ProgramFault(
         f"Something went wrong that was not foreseen: {type(error).__name__}: {error}",
         "The log has the details; the project file keeps what was committed.",
     )

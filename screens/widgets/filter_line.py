@@ -16,8 +16,8 @@ from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.errors import WorkbenchError
-from engine.filters import Completion, Filter, FilterError, completions, parse_filter, unfinished
+from engine.errors import FilterError, WorkbenchError
+from engine.filters import Completion, Filter, completions, parse_filter, unfinished
 from engine.text import display_safe, one_line
 from screens.widgets.background import background
 from screens.widgets.keyed import Keyed

@@ -33,8 +33,8 @@ from typing import Any, get_args
 from unittest.mock import patch
 
 from engine.completeness.block import Question
-from engine.errors import WorkbenchError
-from engine.filters import FIELDS, FilterError, ListQuery, parse_filter
+from engine.errors import FilterError, WorkbenchError
+from engine.filters import FIELDS, ListQuery, parse_filter
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.goals.embedders.remote import HttpEmbedder

@@ -6,17 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import WorkbenchError
-from engine.filters import (
-    FIELDS,
-    TEXT,
-    Filter,
-    FilterError,
-    Term,
-    completions,
-    parse_filter,
-    unfinished,
-)
+from engine.errors import FilterError, WorkbenchError
+from engine.filters import FIELDS, TEXT, Filter, Term, completions, parse_filter, unfinished
 
 PIECES = (
     *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),

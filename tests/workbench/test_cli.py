@@ -115,7 +115,7 @@ class TestWords:
         error = json.loads(done.stderr.splitlines()[-1])
 
         assert (done.returncode, done.stdout) == (code, b"")
-        assert set(error) == {"error", "hint", "exit_code"}
+        assert set(error) == {"error", "hint", "exit_code", "code"}
         assert (error["exit_code"], bool(error["error"]), bool(error["hint"])) == (code, True, True)
 
     def test_missing_project_is_a_failure(self, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import UsageError, WorkbenchError
+from engine.errors import NotFound, WorkbenchError
 from engine.events import Event, JobProgress, Listener
 from engine.filters import ListQuery, SortKey
 from engine.jobs.contract import Stage
@@ -354,7 +354,7 @@ class Project:
             given = Verdict(verdict)
         except ValueError as error:
             known = ", ".join(Verdict)
-            raise UsageError(f"There is no verdict {verdict!r}.", f"Choose of {known}.") from error
+            raise NotFound(f"There is no verdict {verdict!r}.", f"Choose of {known}.") from error
         return self._services.triage.give(self._id(id, source), given, note)
 
     def tag(self, filter: str, tag: str) -> int:
@@ -407,11 +407,9 @@ class Project:
         with self._workspace.project.reading() as conn:
             found = conversations.by_name(conn, name, source)
         if not found:
-            raise UsageError(f"There is no conversation {name!r}.", "`table` lists their ids.")
+            raise NotFound(f"There is no conversation {name!r}.", "`table` lists their ids.")
         if len(found) > 1:
-            raise UsageError(
-                f"{len(found)} conversations have the id {name!r}.", "Name the source."
-            )
+            raise NotFound(f"{len(found)} conversations have the id {name!r}.", "Name the source.")
         return found[0]
 
 

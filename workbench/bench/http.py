@@ -18,11 +18,11 @@ from typing import Any
 
 from engine import network_guard
 from engine.conversation import render_log
-from engine.errors import ModelError, UsageError
+from engine.errors import EndpointAway, EndpointError, PackageMissing
 from engine.model.catalog import Catalog
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import EndpointAway, EndpointClient
+from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt
@@ -59,7 +59,7 @@ def bench_http(
         ModelError: It does not start.
     """
     if not all(map(importlib.util.find_spec, ("fastapi", "uvicorn", "sse_starlette"))):
-        raise UsageError(
+        raise PackageMissing(
             "The part http needs a server.", "Install it: `pip install llama-cpp-python[server]`."
         )
     tuned_entry(catalog, process, progress)
@@ -132,5 +132,5 @@ def _wait_for(address: Address, process: subprocess.Popen[bytes], log: Path) -> 
             return
         except EndpointAway as error:
             if process.poll() is not None or time.monotonic() > until:
-                raise ModelError("The server did not start.", f"Its log is {log}.") from error
+                raise EndpointError("The server did not start.", f"Its log is {log}.") from error
             time.sleep(0.5)

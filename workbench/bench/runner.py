@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.model.catalog import Catalog
 from engine.store.health import sqlite_facts
 from engine.worker.client import ModelProcess
@@ -71,7 +71,7 @@ def run(
     """
     wanted = set(PARTS if which is None else which)
     if unknown := wanted.difference(PARTS, ON_REQUEST):
-        raise UsageError(
+        raise NotFound(
             f"There is no part {', '.join(sorted(unknown))} of the bench.",
             f"Parts are {', '.join((*PARTS, *ON_REQUEST))}.",
         )

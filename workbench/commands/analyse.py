@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotFound, NotYet
 from engine.filters import ListQuery
 from engine.records.report import CellKind
 from engine.services.simulation.result_tables import aptitude_json, aptitude_table
@@ -46,7 +46,7 @@ def analyse(arguments: argparse.Namespace) -> int:
     ):
         ids = conversations.ids(conn, query)
         if not ids:
-            raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
+            raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
         result = _TABLES[arguments.subcommand](conn, ids)
     result.print(arguments.json)
     return DONE
@@ -108,7 +108,7 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
         if key in wanted and (one := _simulated(truth)) is not None
     ]
     if not scored:
-        raise UsageError(
+        raise NotYet(
             "None of these conversations is a scored simulation.",
             "Import logs with `conv_type`, `task_id` and `score`.",
         )

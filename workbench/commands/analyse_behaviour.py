@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.services.profiles.labelling import (
     AgreementRow,
     LabelRow,
@@ -61,7 +61,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
             workspace.simulations(), workspace.project, wanted, schemas, options
         )
         if not simulation.play.scenarios:
-            raise UsageError(
+            raise NotFound(
                 "In no conversation that matches does a user speak.", "Leave out --filter."
             )
         rows = played(workspace, simulation)

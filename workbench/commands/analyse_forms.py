@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.services.simulation.form_picture import draw_forms
 from engine.services.simulation.result_tables import form_model_table
 from engine.services.workspace import Workspace
@@ -40,7 +40,7 @@ def forms(arguments: argparse.Namespace) -> int:
         with Workspace(Path(project), read_only=True) as workspace:
             runs += workspace.simulations().form_runs()
     if not runs:
-        raise UsageError(
+        raise NotYet(
             "Nobody filled a form here.",
             "Use `workbench simulate forms`, or import what its --files wrote.",
         )

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.services.profiles.labelling import label_rows, tag_labels
 from engine.services.profiles.ratings import rated_by_turns, rating_agreement, rating_simulation
 from engine.services.workspace import Workspace
@@ -56,7 +56,7 @@ def ratings(arguments: argparse.Namespace) -> int:
         )
         scenarios = simulation.play.scenarios
         if not scenarios:
-            raise UsageError(
+            raise NotFound(
                 "In no conversation that matches does a user speak.", "Leave out --filter."
             )
         rows = played(workspace, simulation)

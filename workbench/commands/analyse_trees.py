@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.filters import ListQuery
 from engine.services.line_files import write_file
 from engine.services.trees.unusual import lines, table, unusual
@@ -47,7 +47,7 @@ def trees(arguments: argparse.Namespace) -> int:
         asked = service.bounds_of_all(query, arguments.property) if arguments.property else None
     grown = [item for item in items if item.row.reason is None]
     if not grown:
-        raise UsageError("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
+        raise NotYet("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
     found = unusual(items)
     if arguments.output:
         path = Path(arguments.output)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.filters import Term
 from engine.number_format import counted, figure, figure_range, percent_range, probability
 from engine.records.example_probes import (
@@ -88,7 +88,7 @@ def run_tag(arguments: argparse.Namespace) -> int:
         known = dict(services.conversations.tags())
         if tag not in known:
             tags = ", ".join(one_line(name, 40) for name in known) or "none"
-            raise UsageError(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
+            raise NotFound(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
         found = services.example_probes.fit(tag, arguments.threshold)
         following = services.example_probes.next(tag, arguments.next)
     if arguments.json:

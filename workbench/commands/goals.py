@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.errors import NotFound, NotYet, UsageError
 from engine.number_format import counted, figure
 from engine.records.goals import GoalDecision, GoalGroup, Proposal
 from engine.services.goals.decision_files import import_decisions
@@ -160,7 +160,7 @@ def undo(arguments: argparse.Namespace) -> int:
         _require_groups(goals)
         decision = goals.redo() if arguments.redo else goals.undo()
         if decision is None:
-            raise UsageError(f"There is nothing to {'redo' if arguments.redo else 'undo'}.")
+            raise NotYet(f"There is nothing to {'redo' if arguments.redo else 'undo'}.")
         return _said(arguments, decision, goals)
 
 
@@ -255,7 +255,7 @@ def _said(arguments: argparse.Namespace, decision: GoalDecision, goals: GoalServ
 
 def _require_groups(goals: GoalService) -> None:
     if goals.shown() is None:
-        raise UsageError("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
+        raise NotYet("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
 
 
 def resolve(groups: list[GoalGroup], name: str) -> GoalGroup:
@@ -274,8 +274,8 @@ def resolve(groups: list[GoalGroup], name: str) -> GoalGroup:
         ids = ", ".join(one.id for one in found)
         raise UsageError(f"Several groups have the label {name!r}.", f"Name one by its id: {ids}.")
     if not groups:
-        raise UsageError("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
-    raise UsageError(f"No group is {name!r}.", "`workbench goals list PROJECT` lists them.")
+        raise NotYet("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
+    raise NotFound(f"No group is {name!r}.", "`workbench goals list PROJECT` lists them.")
 
 
 def conversation(services: Services, name: str) -> int:
@@ -288,4 +288,4 @@ def conversation(services: Services, name: str) -> int:
     if len(found) == 1:
         return found[0]
     many = "Several conversations have" if found else "No conversation has"
-    raise UsageError(f"{many} the id {name!r}.", "`workbench list PROJECT` lists the ids.")
+    raise NotFound(f"{many} the id {name!r}.", "`workbench list PROJECT` lists the ids.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
 from engine.records.triage import Verdict
@@ -111,7 +111,7 @@ def undo(arguments: argparse.Namespace) -> int:
         row = triage.redo() if arguments.redo else triage.undo()
         word = "given again" if arguments.redo else "taken back"
         if row is None:
-            raise UsageError(f"There is nothing to be {word}.")
+            raise NotYet(f"There is nothing to be {word}.")
     if arguments.json:
         print_json({"kind": row.kind, "conversations": row.count, "redo": arguments.redo})
     else:

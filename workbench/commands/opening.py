@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.text import display_safe
 from workbench.exits import DONE
 
@@ -59,7 +59,7 @@ def open_project(arguments: argparse.Namespace) -> int:
     paths = [Path(path) for path in arguments.paths]
     missing = [path for path in paths if not path.exists()]
     if missing and (len(paths) > 1 or arguments.output or arguments.headless):
-        raise UsageError(
+        raise NotFound(
             f"There is no file or folder {missing[0]}.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
@@ -144,7 +144,7 @@ def _confirm_new(path: Path) -> None:
             answer = ""
         if answer.strip().lower() in ("y", "yes"):
             return
-    raise UsageError(
+    raise NotFound(
         f"There is no project {path}.", f"{meant}`workbench {path} --create` makes a new one."
     )
 

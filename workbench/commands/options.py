@@ -7,8 +7,8 @@ import math
 
 from rich.cells import cell_len
 
-from engine.errors import UsageError
-from engine.filters import Filter, FilterError, parse_filter
+from engine.errors import FilterError, UsageError
+from engine.filters import Filter, parse_filter
 from engine.text import display_safe
 
 

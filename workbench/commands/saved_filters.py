@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.narration import print_json, print_text
@@ -39,7 +39,7 @@ def saved_filters(arguments: argparse.Namespace) -> int:
             saved.save_filter(name.strip(), str(read_filter(text)))
         if arguments.delete is not None:
             if arguments.delete not in saved.filters():
-                raise UsageError(
+                raise NotFound(
                     f"No filter is called {arguments.delete!r}.",
                     f"Saved: {', '.join(saved.filters()) or 'none'}.",
                 )

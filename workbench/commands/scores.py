@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.number_format import counted
 from engine.records.scores import ScoreSet
 from engine.services.scoring.outside import IDS, SCORES, import_scores
@@ -119,7 +119,7 @@ def _named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
         return found[0]
     numbers = ", ".join(str(one.number) for one in sets) or "none"
     many = "Several sets of scores have hashes that begin with" if found else "No set of scores is"
-    raise UsageError(f"{many} {which!r}.", f"Numbers of sets: {numbers}.")
+    raise NotFound(f"{many} {which!r}.", f"Numbers of sets: {numbers}.")
 
 
 def set_text(one: ScoreSet, sets: Sequence[ScoreSet]) -> str:

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.records.goals import SecondGoal
 from engine.services.workspace import Services, Workspace
 from engine.text import one_line
@@ -78,7 +78,7 @@ def _undo(services: Services, arguments: argparse.Namespace) -> int:
 def _conversation(services: Services, name: str) -> int:
     found = services.conversations.named(name)
     if not found:
-        raise UsageError(
+        raise NotFound(
             f"There is no conversation “{one_line(name)}”.", "`workbench list` has their ids."
         )
     return found[0]
@@ -89,6 +89,6 @@ def _named(found: list[SecondGoal], label: str) -> SecondGoal:
         if label.casefold() in (one.label.casefold(), one.group_id.casefold()):
             return one
     labels = ", ".join(f"“{one_line(one.label)}”" for one in found) or "none"
-    raise UsageError(
+    raise NotFound(
         f"The conversation has no second goal “{one_line(label)}”.", f"Second goals: {labels}."
     )

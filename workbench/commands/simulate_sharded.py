@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NameTaken
 from engine.records.report import CellKind
 from engine.records.simulation import PlayRow
 from engine.services.simulation.request import OPTIONS
@@ -94,7 +94,7 @@ def make_shards(arguments: argparse.Namespace) -> int:
     load_sources(request.instructions)
     output = Path(arguments.output)
     if output.exists():
-        raise UsageError(f"{output} is there already.", "Choose another name.")
+        raise NameTaken(f"{output} is there already.", "Choose another name.")
     with Workspace(Path(arguments.project), create=True) as workspace:
         simulation = making_simulation(workspace.simulations(), request)
         rows = played(workspace, simulation)

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from engine import folders
-from engine.errors import Cancelled, ProjectError, UsageError, WorkbenchError
+from engine.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
 from engine.number_format import duration
 from engine.run_directory.events import Event, read_events
 from engine.services.training import adapter_in_use, process
@@ -240,7 +240,7 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> int:
             f"{row.name} was killed.", f"`--resume {row.name}` continues at its last checkpoint."
         )
     if row.problem:
-        raise WorkbenchError(f"{row.name} failed: {row.problem}", row.hint)
+        raise TrainingFailed(f"{row.name} failed: {row.problem}", row.hint)
     if not as_json:
         print_text("\n".join(_lines(row)))
     if row.state == "stopped":
@@ -369,7 +369,7 @@ def _interrupts() -> Iterator[list[int]]:
 
 def _runs(project: Path) -> TrainingRuns:
     if not project.is_file():
-        raise ProjectError(
+        raise ProjectMissing(
             f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
         )
     return TrainingRuns(project)

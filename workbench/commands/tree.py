@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.conversation import render_log
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.filters import Filter, ListQuery, Term
 from engine.number_format import bar, counted
 from engine.records.trees import TreeRow
@@ -148,7 +148,7 @@ def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
         exact = [row for row in found if row.external_id == name]
         if not exact:
             near = ", ".join(one_line(row.external_id, 40) for row in found[:3])
-            raise UsageError(
+            raise NotFound(
                 f"There is no conversation {name!r}.",
                 f"Similar names: {near}." if near else "`workbench list` shows their names.",
             )

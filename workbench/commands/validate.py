@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from engine.errors import UsageError
+from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.number_format import figure
 from engine.records.scores import Mode
@@ -150,7 +150,7 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     if found.trees is not None:
         parts.append(_trees_lines(found.trees))
     if not parts:
-        raise UsageError("There is nothing to hold against what is known.", "Run something first.")
+        raise NotYet("There is nothing to hold against what is known.", "Run something first.")
     lines = [line for part in parts for line in ("", *part)][1:]
     return Result(lines, all_metrics.as_json(found))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import NotYet, UsageError
 from engine.goals.clusters.kmeans import (
     FULL_BATCH_ROWS,
     RESTARTS,
@@ -109,7 +109,7 @@ def cluster(
         raise UsageError(f"{k} clusters cannot be made.", "Ask for at least one.")
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
-        raise UsageError("No conversation has a vector.", "Look at the texts that were embedded.")
+        raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     order = canonical_order(vectors, rows, seed)
     small = len(order) <= FULL_BATCH_ROWS
     with one_thread() if small else nullcontext():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import NotYet, UsageError
 from engine.goals.clusters.membership import assign, membership_of
 from engine.goals.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
 
@@ -46,7 +46,7 @@ def held_out(count: int, share: float, seed: int) -> Mask:
     if not 0 < share < 1:
         raise UsageError(f"A share of {share} cannot be held out.", "Choose one like 0.5.")
     if count < 2:
-        raise UsageError("There are too few conversations to hold any out.")
+        raise NotYet("There are too few conversations to hold any out.")
     chosen = np.zeros(count, dtype=np.bool_)
     number = min(count - 1, max(1, round(share * count)))
     chosen[np.random.default_rng([seed, 0x484F]).permutation(count)[:number]] = True

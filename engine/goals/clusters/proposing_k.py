@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.goals.clusters.kmeans import canonical_order, closest, solve, sums_of
 from engine.goals.embedders.threads import one_thread
 from engine.goals.embedders.vectors import Numbers, Vectors, has_vector
@@ -57,7 +57,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
     """
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
-        raise UsageError("No conversation has a vector.", "Look at the texts that were embedded.")
+        raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     sample = vectors[canonical_order(vectors, rows, seed)[:SAMPLE]]
     order = np.arange(len(sample))
     tried = []

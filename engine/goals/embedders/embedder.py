@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from engine.errors import ModelError, UsageError
+from engine.errors import ModelError, NotFound, UsageError
 from engine.goals.embedders.batches import TextsToRows, embed_in_batches
 from engine.goals.embedders.vectors import Vectors
 
@@ -92,13 +92,13 @@ def embedder_for(
         return HttpEmbedder(name, key=key)
     if name.endswith(".gguf"):
         if not Path(name).is_file():
-            raise UsageError(f"There is no file {name}.", "Name a GGUF embedding model.")
+            raise NotFound(f"There is no file {name}.", "Name a GGUF embedding model.")
         if serve is None:
             raise UsageError(
                 "A GGUF embedder needs the model process.", "Use tfidf or minilm here."
             )
         return ServedEmbedder(serve(Path(name)))
-    raise UsageError(
+    raise NotFound(
         f"There is no embedder {name!r}.",
         "Use tfidf, minilm, mixed, the path of a GGUF file, or the URL of an endpoint.",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy.typing as npt
 
-from engine.errors import ModelError
+from engine.errors import EndpointError, ModelError
 from engine.goals.embedders.batches import BATCH, embed_in_batches
 from engine.goals.embedders.vectors import Vectors
 from engine.model.http.address import parse_address
@@ -80,6 +80,6 @@ class HttpEmbedder:
         return self._model
 
     def _unexpected(self, what: str) -> ModelError:
-        return ModelError(
+        return EndpointError(
             f"{self._base} answered {what}.", "It has to speak OpenAI's /v1/embeddings."
         )

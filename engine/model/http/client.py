@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import ModelError, RequestRefused
+from engine.errors import EndpointAway, RequestRefused
 from engine.model.http.address import Address
 from engine.model.http.background import BackgroundRun
 from engine.model.http.request_limit import RequestLimit
@@ -37,16 +37,6 @@ SHOWN = 300
 """Most characters of an endpoint's error text that are shown."""
 
 Sleep = Callable[[float], Awaitable[None]]
-
-
-class EndpointAway(ModelError):
-    """An endpoint that cannot be used now; another one may be.
-
-    Attributes:
-        silent: Whether it gave no answer at all.
-    """
-
-    silent = False
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelFileError, UsageError
+from engine.errors import ModelFileError, NameTaken, UsageError
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
@@ -126,7 +126,7 @@ class EndpointBook:
             raise UsageError(f"{name!r} has a comma in it.", "Choose another with --name.")
         known = self._entries.get(name)
         if known is not None and known.url != url:
-            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+            raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
         can = probe(address, key, end_text=end_text)
         self._entries[name] = entry = EndpointEntry(name, url, can, key_env, prices)
         self._save()

@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from engine.errors import ModelError
+from engine.errors import EndpointAway, EndpointError
 from engine.model.http.background import BackgroundRun
-from engine.model.http.client import Account, EndpointAway, EndpointClient
+from engine.model.http.client import Account, EndpointClient
 
 if TYPE_CHECKING:
     import httpx
@@ -205,7 +205,7 @@ class _Round:
             left = [member for member in self._members if not member.gone]
             if not left:
                 reasons = [member.gone for member in self._members if member.gone]
-                raise ModelError(" ".join(reasons), "Look at the endpoint, then run again.")
+                raise EndpointError(" ".join(reasons), "Look at the endpoint, then run again.")
             best = max(left, key=lambda member: member.asker.pace.free)
             if best.asker.pace.free > 0:
                 best.asker.pace.active += 1

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Mapping, Sequence
 from math import exp
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engine.errors import ModelError, RequestRefused
+from engine.errors import EndpointAway, EndpointError, RequestRefused
 from engine.model.http.address import Address
 from engine.model.http.background import BackgroundRun
 from engine.model.http.capabilities import Capabilities, Prefill, Template, Tokens
-from engine.model.http.client import EndpointAway, EndpointClient
+from engine.model.http.client import EndpointClient
 from engine.model.http.dialects import grammar_for, laid_out, token_ids
 from engine.model.http.responses import Step, Written, written
 from engine.text import one_line
@@ -77,7 +77,7 @@ class _Probe:
         plain = await self._tried(self._complete(_TEXT, max_tokens=4))
         chat = await self._tried(self._say([_user("Say hello.")], max_tokens=4))
         if plain is None and chat is None:
-            raise ModelError(
+            raise EndpointError(
                 f"{self._asker.address.base} neither continues texts nor answers messages with the model"
                 f" {self._asker.address.model!r}. {self._last}".rstrip(),
                 "Is that its name? `curl …/v1/models` lists the names. Does it want a key? --key-env names the"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.errors import ModelError, UsageError
+from engine.errors import EndpointError, UsageError
 from engine.model.http.address import Address
 from engine.model.http.client import EndpointClient
 from engine.text import one_line
@@ -20,7 +20,7 @@ def served_models(asker: EndpointClient) -> list[str]:
     try:
         return [str(item["id"]) for item in answer["data"]]
     except (KeyError, TypeError) as error:
-        raise ModelError(
+        raise EndpointError(
             f"{asker.address.base} did not answer with a list of models.",
             "It has to speak OpenAI's /v1.",
         ) from error

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from engine import network_guard
-from engine.errors import ModelError, NetworkRefused, UsageError, WorkbenchError
+from engine.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
 from engine.text import one_line
 
 DEFAULT_HUB = "https://huggingface.co"
@@ -135,7 +135,7 @@ class Hub:
     def unreachable(self, why: Exception) -> ModelError:
         """The error for a hub that does not answer."""
         reason = _ERRNO.sub("", one_line(str(why))) or type(why).__name__
-        return ModelError(
+        return HubError(
             f"{urlsplit(self.url).netloc} cannot be reached ({reason}).",
             "Look at the connection, or name another hub in HF_ENDPOINT; then run it again.",
         )
@@ -143,8 +143,8 @@ class Hub:
     def busy(self, status: int) -> ModelError:
         """The error for a hub that answers with a status that means nothing else."""
         if status == 429:
-            return ModelError(f"{self.host} asks to wait.", "Run it again in some minutes.")
-        return ModelError(f"{self.host} answered {status}.", "Run it again later.")
+            return HubError(f"{self.host} asks to wait.", "Run it again in some minutes.")
+        return HubError(f"{self.host} answered {status}.", "Run it again later.")
 
     @contextlib.contextmanager
     def translated_errors(self, about: str) -> Iterator[None]:
@@ -172,33 +172,33 @@ class Hub:
         status = error.response.status_code if error.response is not None else 0
         page = f"{self.url}/{about}"
         if not about and status == 404:
-            return ModelError(
+            return HubError(
                 f"{self.url} is no hub: it does not know how to search.", "Look at HF_ENDPOINT."
             )
         if isinstance(error, errors.GatedRepoError):
             if self.sent_token:
-                return ModelError(
+                return HubError(
                     f"{about} is gated, and the token in use has no access to it.",
                     f"Ask for access on {page} with the account of the token, then pull again.",
                 )
-            return ModelError(
+            return HubError(
                 f"{about} is gated: its owners give access to those who accept their terms.",
                 f"Accept them on {page}, put a token of that account into {TOKEN}, then pull again.",
             )
         if isinstance(error, errors.RevisionNotFoundError):
-            return ModelError(
+            return HubError(
                 f"{about} has no such revision.", "Leave --revision out, or see " + page
             )
         if isinstance(error, errors.RemoteEntryNotFoundError):
-            return ModelError(
+            return HubError(
                 f"{about} no longer has this file.", "Remove the pull and look for it again."
             )
         if status == 401 and self.sent_token:
-            return ModelError(
+            return HubError(
                 f"{self.host} does not accept the token.", f"Put a valid one into {TOKEN}, or none."
             )
         if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 404):
-            return ModelError(
+            return HubError(
                 f"{self.host} has no repository {about!r} that may be seen with"
                 f" {'this' if self.sent_token else 'no'} token.",
                 f"Look for it with `workbench models search`; for a private one put a token into {TOKEN}.",
@@ -248,9 +248,7 @@ def hub_library() -> Any:
         import huggingface_hub
         from huggingface_hub import constants
     except ImportError as error:
-        raise ModelError(
-            "The hub is asked with huggingface-hub, which is missing.", EXTRA
-        ) from error
+        raise HubError("The hub is asked with huggingface-hub, which is missing.", EXTRA) from error
     # Another library may have imported it before the variables were set.
     constants.HF_HUB_DISABLE_TELEMETRY = True
     if constants.HF_HUB_OFFLINE:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from engine import network_guard
-from engine.errors import Cancelled, ModelError
+from engine.errors import HubError, ModelError, Paused
 from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, port_of
 from engine.model.manifest import PartFile
 
@@ -21,10 +21,6 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds; each wait is twice the one before, or what the server asks for."""
 MOST_HOPS = 5
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
-
-
-class Paused(Cancelled):
-    """The pull was paused; what has arrived is kept."""
 
 
 class _Again(Exception):
@@ -113,7 +109,7 @@ class Fetch:
                         self._take(answer, have, host)
                         return
                     url = self._redirected(url, answer.headers["location"], headers)
-                raise ModelError(f"{self._hub.host} sends the download in circles.")
+                raise HubError(f"{self._hub.host} sends the download in circles.")
         except httpx2.TransportError as error:
             raise _Again(str(error) or type(error).__name__) from error
 
@@ -123,7 +119,7 @@ class Fetch:
         parts = urlsplit(onward)
         host = parts.hostname or ""
         if parts.scheme != "https" and not (parts.scheme == "http" and url.startswith("http://")):
-            raise ModelError(f"{self._hub.host} sends the download to {host} unencrypted.")
+            raise HubError(f"{self._hub.host} sends the download to {host} unencrypted.")
         if (parts.scheme, host, port_of(onward)) != (
             urlsplit(self._hub.url).scheme,
             self._hub.host,
@@ -131,7 +127,7 @@ class Fetch:
         ):
             headers.pop("authorization", None)
             if is_this_machine(host) and not is_this_machine(self._hub.host):
-                raise ModelError(f"{self._hub.host} sends the download to this machine.")
+                raise HubError(f"{self._hub.host} sends the download to this machine.")
             self._on_redirect(host)
         return onward
 
@@ -148,7 +144,7 @@ class Fetch:
         if answer.status_code == 200:
             have = 0
         elif begins is None or int(begins[1]) != have:
-            raise ModelError(f"{host} sent another piece than was asked for.", "Pull again.")
+            raise HubError(f"{host} sent another piece than was asked for.", "Pull again.")
         try:
             with self._target.open("r+b" if self._target.exists() else "wb") as file:
                 file.truncate(have)
@@ -156,7 +152,7 @@ class Fetch:
                 for piece in answer.iter_raw():
                     have += len(piece)
                     if have > self._part.size:
-                        raise ModelError(
+                        raise HubError(
                             f"{host} sent more than the {self._part.size:,} bytes of the file.",
                             "Remove the pull and begin anew.",
                         )
@@ -165,7 +161,7 @@ class Fetch:
                     if self._stop.is_set():
                         raise Paused("The pull is paused.", "Pull again to go on.")
         except OSError as error:
-            raise ModelError(
+            raise HubError(
                 f"{self._target.parent} cannot take the download ({error.strerror}).",
                 "Make room there; pulling again goes on where it stopped.",
             ) from error
@@ -177,12 +173,12 @@ class Fetch:
             answer.read()
             with self._hub.translated_errors(self._repository):
                 hf_raise_for_status(answer)
-        raise ModelError(f"{host} answered {answer.status_code}.", "Run it again later.")
+        raise HubError(f"{host} answered {answer.status_code}.", "Run it again later.")
 
     def _gave_up(self, why: Exception) -> ModelError:
         error = self._hub.unreachable(why)
         kept = f"{self._have() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
-        return ModelError(f"{error.message} {kept}", "Pulling again goes on where it stopped.")
+        return HubError(f"{error.message} {kept}", "Pulling again goes on where it stopped.")
 
 
 def _asked_wait(headers: Any) -> float | None:

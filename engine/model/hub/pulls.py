@@ -19,10 +19,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from engine.errors import ModelError, ModelFileError, NetworkRefused, UsageError
+from engine.errors import (
+    HubError,
+    ModelError,
+    ModelFileError,
+    NameTaken,
+    NetworkRefused,
+    Paused,
+    UsageError,
+)
 from engine.model.gguf_file import read_gguf
 from engine.model.hub.access import Hub
-from engine.model.hub.download import Fetch, Paused
+from engine.model.hub.download import Fetch
 from engine.model.hub.repositories import HubFile, HubRepository
 from engine.model.manifest import PULLED, Manifest, PartFile, read_manifest
 
@@ -128,7 +136,7 @@ def plan_pull(
         )
     here = read_manifest(plan.first)
     if here is not None:
-        raise UsageError(
+        raise NameTaken(
             f"{file.name} of {repository.name} is here as {here.name!r}, pulled on {here.pulled_at[:10]}.",
             f"Remove it first (`workbench models remove {here.name}`) to pull it anew.",
         )
@@ -199,7 +207,7 @@ def refuse_without_room(plan: PullPlan) -> None:
     """
     missing, free = plan.wanted.size - plan.done, free_space(plan.folder)
     if missing + SPARE > free:
-        raise ModelError(
+        raise HubError(
             f"{plan.name} needs {missing / 1e9:.1f} GB more, and {SPARE / 1e9:.1f} GB have to stay free;"
             f" {plan.folder} has {free / 1e9:.1f} GB.",
             "Make room, name another folder in WORKBENCH_DATA, or pull a smaller file.",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import ModelError, UsageError
+from engine.errors import HubError, NotFound, UsageError
 from engine.model.hub.access import Hub
 from engine.model.manifest import PartFile
 
@@ -93,7 +93,7 @@ class HubRepository:
             return (exact or meant)[0]
         listed = ", ".join(f"{file.name} ({file.size / 1e9:.1f} GB)" for file in self.files)
         if not meant:
-            raise UsageError(f"{self.name} has no file {wanted!r}.", f"It has {listed}.")
+            raise NotFound(f"{self.name} has no file {wanted!r}.", f"It has {listed}.")
         raise UsageError(f"{self.name} has {len(meant)} such files.", f"Name one of {listed}.")
 
 
@@ -133,7 +133,7 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
     with hub.asked(repository) as api:
         info = api.model_info(repository, revision=revision, files_metadata=True)
     if not re.fullmatch(r"[0-9a-f]{40,64}", info.sha or ""):
-        raise ModelError(f"{hub.host} does not say which commit of {repository} this is.")
+        raise HubError(f"{hub.host} does not say which commit of {repository} this is.")
     ggufs = [one for one in info.siblings or () if str(one.rfilename).endswith(".gguf")]
     parts = [part for one in ggufs if (part := _part(one)) is not None]
     files = sorted(_grouped(parts), key=lambda file: (file.size, file.name))

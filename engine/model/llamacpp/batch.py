@@ -9,7 +9,7 @@ from typing import Any
 import llama_cpp
 import numpy as np
 
-from engine.errors import ModelError
+from engine.errors import ContextTooSmall
 from engine.model.interface import Span
 from engine.model.memory_plan import MAX_SEQUENCES
 
@@ -34,7 +34,7 @@ class BatchBuffers:
         for span in spans:
             count = len(span.tokens)
             if at + count > size:
-                raise ModelError(f"A batch of more than {size} tokens was asked for.")
+                raise ContextTooSmall(f"A batch of more than {size} tokens was asked for.")
             stop = at + count
             self.token[at:stop] = span.tokens
             self.position[at:stop] = np.arange(span.position, span.position + count)

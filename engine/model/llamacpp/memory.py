@@ -10,7 +10,7 @@ from typing import Any
 
 import llama_cpp
 
-from engine.errors import ModelError, ModelFileError
+from engine.errors import ModelFileError, OutOfMemory
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp.files import forward_log
@@ -66,7 +66,7 @@ def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
     """
     need = memory_need(path, options)
     if need.available is not None and need.total > need.available:
-        raise ModelError(
+        raise OutOfMemory(
             f"{path.name} needs {need.total / 1e9:.1f} GB, {need.cache / 1e9:.1f} GB of it for its"
             f" context; {need.available / 1e9:.1f} GB are free.",
             "Ask for a smaller context with --context, or use a smaller model.",

@@ -17,7 +17,7 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import Cancelled, ModelError, ModelFileError
+from engine.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
 from engine.model.adapter_files import refuse_other_base
 from engine.model.cache_layout import apart, widest
 from engine.model.gguf_file import read_gguf
@@ -122,7 +122,7 @@ class LlamaModel:
             params.cb_eval = self._states.callback
         context = llama_cpp.llama_init_from_model(self._model, params)
         if not context:
-            raise ModelError(
+            raise OutOfMemory(
                 f"There is not enough memory for {self.path.name} with {capacity.cells:,} tokens of context.",
                 "Ask for a smaller context or a smaller model.",
             )
@@ -311,7 +311,7 @@ class LlamaModel:
             raise Cancelled("The request was cancelled.")
         if status != 0:
             self.clear()
-            raise ModelError(
+            raise ContextTooSmall(
                 f"llama.cpp refused a batch of {batch.n_tokens} tokens (status {status}).",
                 "The cache is full: use a larger context or fewer parallel sequences.",
             )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.filters import Filter, ListQuery
 from engine.number_format import counted
 from engine.records.comparison import (
@@ -106,7 +106,7 @@ class ComparisonService:
         members = {value: _among(every.ids, ids) for value, ids in found.items()}
         members = {value: ids for value, ids in members.items() if len(ids)}
         if not members:
-            raise UsageError(f"No conversation of the filter has a {field}.")
+            raise NotFound(f"No conversation of the filter has a {field}.")
         in_time = field in field_values.TIMES
         order = sorted(members) if in_time else sorted(members, key=lambda v: (-len(members[v]), v))
         listed = order[-MOST_VALUES:] if in_time else order[:MOST_VALUES]
@@ -172,7 +172,7 @@ class ComparisonService:
         for one in (first, second):
             if one not in known:
                 have = ", ".join(map(str, known)) or "none"
-                raise UsageError(f"There is no clustering {one}.", f"Clusterings: {have}.")
+                raise NotFound(f"There is no clustering {one}.", f"Clusterings: {have}.")
         # imported here because nothing else needs it, and the services are made at every start
         from engine.services.comparison.clusterings import compare_clusterings
 
@@ -193,7 +193,7 @@ def _compared(
 ) -> Comparison:
     for name, part in zip(names, parts, strict=True):
         if not len(part.ids):
-            raise UsageError(
+            raise NotFound(
                 f"There is no conversation of “{name}”.",
                 "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.completeness.calibration import agreement, wilson
-from engine.errors import UsageError
+from engine.errors import NotFound, NotYet, UsageError
 from engine.filters import Filter, ListQuery
 from engine.goals.embedders.embedder import embedder_for
 from engine.goals.merges.merge_state import MergeState
@@ -152,7 +152,7 @@ class GoalService:
         with self._project.reading() as conn:
             known = clusterings.clustering(conn, clustering_id)
         if known is None:
-            raise UsageError(f"There is no clustering {clustering_id}.")
+            raise NotFound(f"There is no clustering {clustering_id}.")
         self._project.write(lambda conn: clusterings.show(conn, clustering_id))
         self._changed()
 
@@ -437,7 +437,7 @@ class GoalService:
             view.state.conversation_ids.tolist()
         )
         if not known.issuperset(conversation_ids):
-            raise UsageError(
+            raise NotYet(
                 "This clustering does not know all of these conversations.",
                 "Assign what came after it first.",
             )

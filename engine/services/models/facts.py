@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import ModelFileError, UsageError
+from engine.errors import ModelFileError, NotFound
 from engine.model.adapter_files import refuse_other_base
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.gguf_file import GgufFile, read_gguf
@@ -127,7 +127,7 @@ def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
         if entry.name == name:
             return entry
     known = ", ".join(entry.name for entry in entries)
-    raise UsageError(f"There is no model {name!r}.", f"Known are {known}.")
+    raise NotFound(f"There is no model {name!r}.", f"Known are {known}.")
 
 
 def ggufs_in(path: Path) -> Iterator[Path]:
@@ -145,5 +145,5 @@ def ggufs_in(path: Path) -> Iterator[Path]:
         if "-of-" not in one.name or "-00001-of-" in one.name
     ]
     if not found:
-        raise UsageError(f"{path} holds no GGUF file.", "Name a file, or a folder that holds some.")
+        raise NotFound(f"{path} holds no GGUF file.", "Name a file, or a folder that holds some.")
     yield from found

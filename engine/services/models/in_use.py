@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.interface import LoadOptions
 from engine.records.models import WORKS, Work
@@ -66,7 +66,7 @@ class ModelsInUse:
         name = self.chosen().get(work, DEFAULT_MODEL)
         if not self._is_here(name):
             path = shlex.quote(self._project.path)
-            raise UsageError(
+            raise NotFound(
                 f"This project uses the model {name!r} for {work}, and it is not here.",
                 f"Name one with --model, or choose another: `workbench models use {path} NAME --for {work}`.",
             )

@@ -9,9 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.errors import UsageError, WorkbenchError
+from engine.errors import NotFound, Paused, UsageError, WorkbenchError
 from engine.model.hub.access import Hub
-from engine.model.hub.download import Paused
 from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, unfinished
 from engine.services.models.records import PullRow, PullState
 
@@ -154,7 +153,7 @@ class Pulls:
             if plan.name == name:
                 return plan
         if pull is None or pull.row().state == "done":
-            raise UsageError(f"There is no unfinished pull {name!r}.")
+            raise NotFound(f"There is no unfinished pull {name!r}.")
         return pull.plan
 
     def pause(self, name: str) -> None:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.errors import UsageError
+from engine.errors import NotFound, NotYet
 from engine.filters import Filter, ListQuery
 from engine.simulate.recsim.people import vocabulary
 from engine.store import conversations
@@ -55,7 +55,7 @@ def within(project: Project, wanted: Filter, *, seed: int, limit: int | None) ->
     spoken = tuple(_spoken(one, truth, names, translated=False) for _, one, truth in found)
     people = [one.person for one in spoken]
     if len(set(people)) < 2:
-        raise UsageError(
+        raise NotYet(
             "Profiles of fewer than two people are known here.",
             "Import conversations with `preference`, `profile_mapped` or `profile`.",
         )
@@ -76,7 +76,7 @@ def across(
     train, test = _read(project, wanted), _read(other, Filter())
     if not train or not test:
         where = project if not train else other
-        raise UsageError(
+        raise NotFound(
             f"{where.path} has no profiles.",
             "Import conversations with `preference`, `profile_mapped` or `profile`.",
         )

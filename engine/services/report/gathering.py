@@ -9,7 +9,7 @@ import numpy as np
 
 from engine import folders
 from engine.completeness.calibration import wilson
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.filters import Filter, ListQuery
 from engine.number_format import counted, figure
 from engine.personal_data import KINDS, NAMES
@@ -64,7 +64,7 @@ def report(
     """
     found = services.comparison.measured(wanted)
     if wanted and not len(found.ids):
-        raise UsageError("No conversation matches the filter.", "Write a report without --filter.")
+        raise NotFound("No conversation matches the filter.", "Write a report without --filter.")
     about = _Report(services, wanted, found)
     sections = [
         Section("What is here", tuple(about.contents())),

@@ -12,7 +12,7 @@ import numpy as np
 from engine.completeness import bundled_probe
 from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.conversation import LogPiece, Message, render_log
-from engine.errors import FormatError, UsageError
+from engine.errors import FormatError, NotFound
 from engine.formats.single import parse_made
 from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.records.imports import Rejected
@@ -99,7 +99,7 @@ class ConversationScorer:
         if run.question.states:
             probe = bundled_probe.of_model(run.model.model)
             if probe is None:
-                raise UsageError(
+                raise NotFound(
                     f"There is no probe for {run.model.model.label} outside a project.",
                     "Score with mode base or tuned, or score a project.",
                 )

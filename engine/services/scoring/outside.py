@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from engine import folders
 from engine.completeness.boundaries import boundaries
 from engine.conversation import render_log, without_surrogates
-from engine.errors import FormatError, UsageError
+from engine.errors import FormatError, NameTaken, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
 from engine.store import conversations, runs, scores
@@ -162,7 +162,7 @@ def import_scores(
     report.fields = _fields(lines, id_field, score_field, path)
     with project.reading() as conn:
         if scores.is_stored(conn, key) and not replace:
-            raise UsageError(
+            raise NameTaken(
                 f"There is a set of outside scores with the name {report.set_name!r}.",
                 "Choose another with --name, or replace that set with --replace.",
             )

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.records.simulation import PlayRow
 from engine.services.simulation.records import DraftShard, ShardDraft, State
 from engine.services.simulation.sharded import drafts_of, read_drafts, write_drafts
@@ -83,7 +83,7 @@ def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> Draft
     # A later proposal for the same instruction, by another model or with a check, replaces the earlier one.
     drafts = list({draft.task_id: draft for draft in drafts_of(proposed())}.values())
     if not drafts:
-        raise UsageError(
+        raise NotFound(
             f"There is no file {place}, and this project has proposed no shards.",
             "Name a file of proposed shards, or have some proposed: simulate `shards`.",
         )

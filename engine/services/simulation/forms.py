@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, TranscriptLine
@@ -111,7 +111,7 @@ def dummies(names: Sequence[str]) -> frozenset[str]:
     known = {one.wording: one.name for one in MODULES}
     for name in names:
         if name not in known:
-            raise UsageError(f"There is no module `{name}`.", f"The modules: {', '.join(known)}.")
+            raise NotFound(f"There is no module `{name}`.", f"The modules: {', '.join(known)}.")
     return frozenset(known[name] for name in names)
 
 

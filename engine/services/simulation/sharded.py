@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import folders
-from engine.errors import UsageError
+from engine.errors import NotFound, NotYet, UsageError
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow
@@ -131,7 +131,7 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
     states = ("approved", "proposed") if unapproved else ("approved",)
     allowed = [one for one in found if state_of(one) in states]
     if not allowed:
-        raise UsageError(
+        raise NotYet(
             f"Nobody has approved a shard of {words} yet.",
             "Approve them, or play them as they are with --unapproved.",
         )
@@ -150,7 +150,7 @@ def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
             raise UsageError(f"{where} of {words} is no object.")
         found.append((record, full_text(record, where)))
     if not found:
-        raise UsageError(f"There is no instruction in {words}.")
+        raise NotFound(f"There is no instruction in {words}.")
     return found
 
 

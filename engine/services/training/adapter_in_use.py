@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import ModelFileError, UsageError
+from engine.errors import ModelFileError, NotYet, UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.gguf_file import read_gguf
@@ -59,7 +59,7 @@ def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
     runs = {run.path.name: run for run in all_runs(Path(project.path))}
     if name in runs:
         if not runs[name].adapter_gguf.is_file():
-            raise UsageError(f"The run {name} has no adapter.", "A run makes it at its end.")
+            raise NotYet(f"The run {name} has no adapter.", "A run makes it at its end.")
         row = RunHistory(runs[name]).row()
         if row.state == "failed":
             raise UsageError(f"The run {name} failed: {row.problem}", row.hint)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.completeness.training_data import Usable, split
-from engine.errors import ModelError, UsageError
+from engine.errors import ModelError, NotFound
 from engine.filters import ListQuery
 from engine.folders import log_dir
 from engine.model.catalog import Catalog
@@ -251,9 +251,7 @@ def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
     chosen = dict(request.settings)
     unknown = [name for name in chosen if name not in SETTINGS]
     if unknown:
-        raise UsageError(
-            f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}."
-        )
+        raise NotFound(f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}.")
     plain = presets.with_settings(
         TrainConfig(base=str(base.path), base_name=base.name), {"recipe": request.recipe}
     )

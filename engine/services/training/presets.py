@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.run_directory.config import ConfigError, TrainConfig
 from engine.run_directory.microbatches import token_budget
 
@@ -295,7 +295,7 @@ def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConf
     values: dict[str, Any] = asdict(config)
     for name, text in settings.items():
         if name not in known:
-            raise UsageError(f"There is no setting {name!r}.", f"There are {', '.join(known)}.")
+            raise NotFound(f"There is no setting {name!r}.", f"There are {', '.join(known)}.")
         values[name] = _value(name, text, type(values[name]))
     try:
         return TrainConfig(**values)

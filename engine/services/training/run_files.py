@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.completeness.block import LogItem
 from engine.completeness.training_data import Split, Usable, cut, to_cut
-from engine.errors import ProjectError, UsageError
+from engine.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
 from engine.folders import version
 from engine.model.catalog_file import cpu_name
 from engine.run_directory.config import TrainConfig
@@ -75,7 +75,7 @@ def run_named(project: Path, name: str) -> RunDirectory:
     found = {run.path.name: run for run in all_runs(project)}
     if name not in found:
         known = f"There are {', '.join(found)}." if found else "There are none yet."
-        raise UsageError(f"There is no training run {one_line(name)!r}.", one_line(known))
+        raise NotFound(f"There is no training run {one_line(name)!r}.", one_line(known))
     return found[name]
 
 
@@ -103,7 +103,7 @@ def check_name(project: Path, name: str) -> None:
             "Use letters, digits, dots, dashes and underscores, at most 64.",
         )
     if (runs_folder(project) / name).exists():
-        raise UsageError(f"There is a run {name!r} already.", "Choose another name.")
+        raise NameTaken(f"There is a run {name!r} already.", "Choose another name.")
 
 
 def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan) -> RunDirectory:
@@ -141,12 +141,12 @@ def check_data(plan: DataPlan) -> None:
         UsageError: There is not.
     """
     if not plan.split.train:
-        raise UsageError(
+        raise NotYet(
             f"Of {plan.matched:,} conversations none is left to train on.",
             "Choose more with the filter, or hold out less. A conversation needs an answer, and equal ones count once.",
         )
     if not plan.split.valid:
-        raise UsageError(
+        raise NotYet(
             "No conversation of two turns or more is held out, so nothing can show whether training helps.",
             "Choose more with the filter, or hold out more.",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
@@ -72,7 +72,7 @@ class TreeRuns:
         named = [run.fingerprints.get(key) for key in ("model", "adapter")]
         named += run.fingerprints.get("endpoints", [])
         words = " with the adapter ".join(str(name) for name in named if name)
-        raise UsageError(
+        raise NotFound(
             f"The tree was grown with {words}, which the catalogue does not hold.",
             "Add what is missing with `workbench models add`, or grow new trees.",
         )

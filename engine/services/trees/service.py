@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import cast
 
-from engine.errors import ProjectError, UsageError
+from engine.errors import NotFound, NotYet, ProjectError, UsageError
 from engine.filters import ListQuery
 from engine.jobs.runner import JobRunner
 from engine.records.runs import Estimate, RunRow
@@ -165,7 +165,7 @@ class TreeService:
             if item.row.reason is None:
                 first.setdefault(item.row.conversation_id, item)
         if not first:
-            raise UsageError("There is no tree.", "`workbench run trees PROJECT` grows them.")
+            raise NotYet("There is no tree.", "`workbench run trees PROJECT` grows them.")
         found = []
         for item in first.values():
             tree, _ = self._tree(item.row)
@@ -205,7 +205,7 @@ class TreeService:
         with self._project.reading() as conn:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:
-            raise UsageError("There is no tree here.", row.reason or "")
+            raise NotFound("There is no tree here.", row.reason or "")
         found = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
         with self._guard:
             self._kept[row] = found
@@ -302,7 +302,7 @@ def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
     for row in rows:
         if row.step == step and row.reason is None:
             return row
-    raise UsageError("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
+    raise NotFound("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
 
 
 def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:

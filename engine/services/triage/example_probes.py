@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.completeness import calibration, example_probe, near_duplicates
 from engine.completeness.probe import SEED, Floats, Ints, States
-from engine.errors import UsageError, WorkbenchError
+from engine.errors import NotYet, WorkbenchError
 from engine.records.example_probes import (
     NOT,
     SUCCESS,
@@ -123,7 +123,7 @@ class ExampleProbeService:
         """
         known = self._known()
         if known is None:
-            raise UsageError(
+            raise NotYet(
                 "There are no hidden states to learn from.",
                 "`workbench run complete PROJECT --mode probe` reads the conversations once.",
             )

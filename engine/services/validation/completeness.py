@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.completeness import near_duplicates
 from engine.completeness.position import Position, by_position
 from engine.conversation import Role, render_log
-from engine.errors import UsageError
+from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog, adapter_name
 from engine.records.scores import LEAST_FOR_PROBE, Mode
@@ -115,7 +115,7 @@ def completeness_table(
         read = generated_ends.values if as_generated else scores.values
         found = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
         if as_generated and not any(found.values()):
-            raise UsageError(
+            raise NotYet(
                 "What the models write at the boundaries was not recorded for these scores.",
                 "`workbench run complete PROJECT --paper` scores with a model of this machine.",
             )
@@ -124,7 +124,7 @@ def completeness_table(
         titles = _titles(configs, origins)
         ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
         if not ways:
-            raise UsageError(
+            raise NotYet(
                 f"None of the {len(names):,} conversations asked for is scored.",
                 _command(mode, called),
             )
@@ -132,7 +132,7 @@ def completeness_table(
             ways = _of_one_kind(conn, ways)
         where = places(ways, names, seed)
         if all(place.cut is None for place in where.values()):
-            raise UsageError(
+            raise NotYet(
                 f"Of {len(names):,} conversations none is scored by all rows and could end in two places, so that"
                 " nothing can be cut.",
                 "Ask for one row with --mode or --adapter, or score more.",
@@ -175,13 +175,13 @@ def _wanted(
     configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
 ) -> list[ScoreConfig]:
     if not configs:
-        raise UsageError("Nothing is scored yet.", _command(mode, adapter))
+        raise NotYet("Nothing is scored yet.", _command(mode, adapter))
     found = [one for one in configs if mode in (None, one.mode) and adapter in (None, one.adapter)]
     if not found:
         asked = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
             adapter is not None
         )
-        raise UsageError(f"There are no scores of {' and '.join(asked)}.", _command(mode, adapter))
+        raise NotYet(f"There are no scores of {' and '.join(asked)}.", _command(mode, adapter))
     return sorted(found, key=lambda one: _ORDER.index(one.mode))
 
 

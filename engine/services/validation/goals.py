@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.records.validation import Contrast
 from engine.store import conversations, imports
@@ -82,7 +82,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     } | dict.fromkeys(view.members(None).tolist(), OUTSIDE)
     known = [key for key in gold if key in now]
     if not known:
-        raise UsageError(
+        raise NotYet(
             f"Of {len(gold):,} conversations with a gold goal none is in the clustering.",
             "Gold goals come with the import, as `truth.goal`; `workbench run cluster` clusters.",
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.conversation import render_log
-from engine.errors import UsageError
+from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.store import conversations, imports, trees
 from engine.store.project import Project
@@ -131,7 +131,7 @@ def _inside(frame: Mapping[str, Any] | None) -> TreeLogProbs:
 
 def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
     if not configs:
-        raise UsageError("The project has no response trees.", "`workbench run trees` grows them.")
+        raise NotYet("The project has no response trees.", "`workbench run trees` grows them.")
     found = [one for one in configs if one.config_hash.startswith(wanted or "")]
     if len(found) != 1:
         raise UsageError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.conversation import render_log
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.filters import ListQuery
 from engine.number_format import counted
 from engine.records.report import ReportColumn, ReportRow, ReportTable
@@ -102,7 +102,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             one for one in configs if len(values[one.config_hash]) >= LEAST_SHARE * len(complete)
         ]
         if not kept:
-            raise UsageError(
+            raise NotYet(
                 f"No set of scores has half of the {len(complete):,} judged conversations.",
                 "`workbench run complete PROJECT` scores them.",
             )
@@ -146,9 +146,9 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
 def _require(complete: Mapping[int, bool]) -> None:
     yes = sum(complete.values())
     if not complete:
-        raise UsageError("Nobody has judged what is scored.", _GIVE)
+        raise NotYet("Nobody has judged what is scored.", _GIVE)
     if min(yes, len(complete) - yes) < LEAST_OF_EACH:
-        raise UsageError(
+        raise NotYet(
             f"{counted(yes, 'verdict')} complete and {len(complete) - yes:,} incomplete on what is scored:"
             f" a comparison needs {LEAST_OF_EACH} of each.",
             _GIVE,

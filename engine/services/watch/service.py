@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.filters import NOVEL
 from engine.jobs.runner import JobRunner
 from engine.services.watch.chart import Chart, Part, point_size, points, shifts
@@ -156,7 +156,7 @@ def growing_files(paths: list[str], format: str | None = None) -> GrowingFiles:
     """
     missing = [path for path in paths if not os.path.exists(path)]
     if missing:
-        raise UsageError(
+        raise NotFound(
             f"There is no file or folder {missing[0]}.", "Make it first; it may be empty."
         )
     return GrowingFiles(paths, format)

@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.completeness import near_duplicates, probe
 from engine.completeness.probe import Floats, Ints
-from engine.errors import Cancelled, FormatError, UsageError
+from engine.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.jobs.contract import Lane, Progress, Stage
 from engine.records.example_probes import SUCCESS
 from engine.records.scores import LEAST_FOR_PROBE, DecisionRule
@@ -180,7 +180,13 @@ class WatchStage:
                 yield from self._of(stage, run_id)
             except FormatError as error:
                 self._emit(
-                    {"event": None, "at": self._now(), "error": error.message, "hint": error.hint}
+                    {
+                        "event": None,
+                        "at": self._now(),
+                        "error": error.message,
+                        "hint": error.hint,
+                        "code": error.code,
+                    }
                 )
                 unreported = []
                 continue
@@ -204,7 +210,7 @@ class WatchStage:
         """A probe of all past conversations, the curve of each by probes that never saw it, and the number of its group
         of nearly equal ones."""
         if len(past) < LEAST_FOR_PROBE:
-            raise UsageError(
+            raise NotYet(
                 f"A watch needs {LEAST_FOR_PROBE} past conversations in the project; there are {len(past):,}.",
                 "Import some first: `workbench import PROJECT FILE`.",
             )
@@ -224,7 +230,7 @@ class WatchStage:
             found = probe.cross_fit(states, end, group)
             fitted = probe.fit(states, end, group)
         except ValueError as error:
-            raise UsageError(
+            raise NotYet(
                 f"No probe can be fitted to the past conversations: {error}.",
                 "Import more, and different ones: `workbench import PROJECT FILE`.",
             ) from error

@@ -16,17 +16,13 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any
 
-from engine.errors import UsageError
+from engine.errors import BadInstruction
 from engine.simulate.sharded.json_replies import parsed
 
 BUNDLED = ("math", "samples")
 """Names of the instructions that come with the program."""
 
 TASKS = ("math", "database", "actions", "code", "data2text", "summary", "translation")
-
-
-class BadInstruction(UsageError):
-    """The instruction cannot be simulated; the message gives its place in the file and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

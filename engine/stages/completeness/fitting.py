@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.completeness import bundled_probe, near_duplicates, probe
 from engine.completeness.position import by_position
 from engine.completeness.probe import Floats
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.jobs.contract import Progress
 from engine.number_format import counted, figure, figure_range
 from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
@@ -194,7 +194,7 @@ class FittingStage(CpuStage):
         if different < LEAST_FOR_PROBE:
             bundled = bundled_probe.of_model(self._model.model)
             if bundled is None or not read.usable:
-                raise UsageError(
+                raise NotYet(
                     f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places,"
                     f" nearly equal ones counted once; there are {different:,} among"
                     f" {len(counts):,}.",

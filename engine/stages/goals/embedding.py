@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.errors import NotYet
 from engine.goals.embedders.embedder import Embedder, embedder_from_state
 from engine.goals.embedders.vectors import Vectors, has_vector, same_space
 from engine.jobs.contract import Lane, Progress
@@ -208,7 +208,7 @@ class EmbedStage(CpuStage):
             early = []
             yield Progress(done, total)
         if known is None:
-            raise UsageError("No conversation has a text to go by.", "Choose another --text.")
+            raise NotYet("No conversation has a text to go by.", "Choose another --text.")
 
     def summary(self) -> str:
         """The result in one sentence with counts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from engine.errors import UsageError
+from engine.errors import NotFound
 from engine.records.goals import SecondGoal, SecondGoalJudgement, SecondGoalState, UndoneJudgement
 from engine.store.goals import clusterings
 from engine.store.goals.groups import PROPOSED_SECOND
@@ -53,7 +53,7 @@ def judge(
     """
     found = {one.group_id: one for one in of_conversation(conn, conversation_id)}
     if group_id not in found:
-        raise UsageError("The conversation has no such second goal.")
+        raise NotFound("The conversation has no such second goal.")
     if found[group_id].state == _STATES[judgement]:
         return
     conn.execute(

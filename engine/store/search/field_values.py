@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from difflib import get_close_matches
 
-from engine.errors import UsageError
+from engine.errors import NotFound, UsageError
 from engine.filters import DOTTED, Term
 from engine.store import facets
 from engine.store.verdicts import CURRENT_TAGS
@@ -54,7 +54,7 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
     for key, value in rows:
         found.setdefault(value, array("q")).append(key)
     if not found:
-        raise UsageError(f"No conversation has a {field}.", _known(conn, field))
+        raise NotFound(f"No conversation has a {field}.", _known(conn, field))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from engine.completeness.block import ItemScore, Question
 from engine.completeness.logs import log_tokens
-from engine.errors import Cancelled, ModelError, RequestRefused, UsageError
+from engine.errors import Cancelled, EndpointError, RequestRefused, UsageError
 from engine.model.chat import Completion
 from engine.model.http.capabilities import (
     Capabilities,
@@ -126,7 +126,7 @@ class EndpointModel(ModelClient):
             ModelError: An adapter is asked for; the endpoint has to serve it as a model.
         """
         if adapter is not None:
-            raise ModelError(
+            raise EndpointError(
                 f"{self._label} cannot be sent an adapter.",
                 "Let the endpoint serve it, as a model.",
             )

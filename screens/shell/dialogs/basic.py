@@ -220,6 +220,8 @@ class ErrorDialog(Dialog[None]):
                 yield Static(
                     Content.styled(display_safe(self._error.hint[:MOST_CHARACTERS]), "$tone-accent")
                 )
+            more = f"{self._error.code}: `workbench help {self._error.code}` says more"
+            yield Static(Content.styled(more, "$tone-muted"))
             if log := getattr(self.app, "log_path", ""):
                 yield Static(Content.styled(f"Log: {display_safe(log)}", "$tone-muted"))
             yield Static(hint_line(("enter", "goes on")))

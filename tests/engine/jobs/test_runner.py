@@ -157,7 +157,7 @@ class TestOutcomes:
         listener = Listener()
         stage = Counting(project, error=ModelError("The model is ill.", "Give it tea."))
         outcome = JobRunner(project, listener).run(stage)
-        assert outcome == JobFailed(1, "The model is ill.", "Give it tea.")
+        assert outcome == JobFailed(1, "The model is ill.", "Give it tea.", "ModelError")
         assert _finished(project) == [(1, "failed", 2, "The model is ill.")]
         assert listener.of(JobEnded)[0].hint == "Give it tea."
         assert settings.get(project.reader(), "count") == 2
@@ -196,7 +196,7 @@ class TestOutcomes:
                 self.project.close()
 
         outcome = JobRunner(project, Listener()).run(Closing(project))
-        assert outcome == JobFailed(1, "The project is closed.", "")
+        assert outcome == JobFailed(1, "The project is closed.", "", "ProjectError")
 
     def test_a_listener_that_fails_does_not_end_the_work(self, project: Project) -> None:
         """An exception in an event listener is logged, and the job continues."""

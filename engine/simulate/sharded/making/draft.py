@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard, as_instruction
+from engine.errors import BadInstruction
+from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.making.pieces import Piece, lost
 
 State = Literal["proposed", "approved", "rejected"]

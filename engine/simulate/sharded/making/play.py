@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.errors import BadInstruction
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
-from engine.simulate.sharded.instruction import TASKS, BadInstruction, Instruction
+from engine.simulate.sharded.instruction import TASKS, Instruction
 from engine.simulate.sharded.json_replies import ask_json, object_schema, seed_from
 from engine.simulate.sharded.making.draft import Candidate, Draft
 from engine.simulate.sharded.making.pieces import Piece, by_sentences, placed, says_no_other

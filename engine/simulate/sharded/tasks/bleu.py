@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from engine.errors import UsageError
+from engine.errors import PackageMissing
 
 
 def require_bleu() -> None:
@@ -15,7 +15,7 @@ def require_bleu() -> None:
         UsageError: sacrebleu is not installed.
     """
     if find_spec("sacrebleu") is None:
-        raise UsageError(
+        raise PackageMissing(
             "Translations and descriptions of tables are scored with sacrebleu, which is not installed.",
             "Install it with `pip install 'conversation-workbench[simulate]'`, or leave these tasks out.",
         )

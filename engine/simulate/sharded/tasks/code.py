@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.errors import BadInstruction
 from engine.simulate.sharded.confined import Limits, require_confinement, run_function
-from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
+from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, bullets, mapped
 from engine.simulate.sharded.tasks.packed_tests import BadTests, unpacked

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from engine.errors import BadInstruction
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
+from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction
 from engine.simulate.sharded.tasks.base import TaskText, listed, mapped

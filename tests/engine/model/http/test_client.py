@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from engine.errors import Cancelled, ModelError, RequestRefused
+from engine.errors import Cancelled, EndpointAway, ModelError, RequestRefused
 from engine.model.http import client
 from engine.model.http.address import parse_address
-from engine.model.http.client import ATTEMPTS, EndpointAway, EndpointClient
+from engine.model.http.client import ATTEMPTS, EndpointClient
 from engine.model.http.fleet import Fleet, Prices
 from engine.model.http.retry_waits import LONGEST_WAIT
 from tests.engine.model.http.toy_peer import Fault, ToyPeer, hangs_up, running, says

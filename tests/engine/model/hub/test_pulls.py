@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from engine import network_guard
-from engine.errors import ModelError, ModelFileError, NetworkRefused, UsageError
+from engine.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
-from engine.model.hub.download import Paused
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,

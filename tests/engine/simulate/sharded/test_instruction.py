@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.simulate.sharded.instruction import BadInstruction, as_instruction, read_instructions
+from engine.errors import BadInstruction
+from engine.simulate.sharded.instruction import as_instruction, read_instructions
 
 ONE: dict[str, Any] = {
     "task_id": "sharded-A/1",

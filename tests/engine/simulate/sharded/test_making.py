@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.simulate.sharded.instruction import BadInstruction, Instruction, as_instruction
+from engine.errors import BadInstruction
+from engine.simulate.sharded.instruction import Instruction, as_instruction
 from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
 from engine.simulate.sharded.making.pieces import by_sentences, lost, placed, says_no_other
 from engine.simulate.sharded.making.play import MakingScenario, full_text, holds

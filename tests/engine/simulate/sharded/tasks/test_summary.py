@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.errors import BadInstruction
 from engine.model.chat import Call
-from engine.simulate.sharded.instruction import BadInstruction, as_instruction
+from engine.simulate.sharded.instruction import as_instruction
 from engine.simulate.sharded.task import Task
 from engine.simulate.sharded.tasks.summary import citation_f1, cut
 from tests.engine.simulate.sharded.tasks.bound import bound, scored

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import UsageError
-from engine.simulate.sharded.instruction import BadInstruction, Shard
+from engine.errors import BadInstruction, UsageError
+from engine.simulate.sharded.instruction import Shard
 from engine.simulate.sharded.task import Task
 from engine.simulate.sharded.tasks import bleu as bleu_module
 from engine.simulate.sharded.tasks.bleu import bleu

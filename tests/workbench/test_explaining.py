@@ -1,0 +1,96 @@
+"""`workbench help`: codes of errors, words, pages."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.errors import WorkbenchError
+from tests import command_reference
+from workbench.cli import main
+from workbench.commands import explaining
+from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ROOTS = ("engine", "screens", "training", "workbench")
+
+
+def test_the_page_of_errors_is_that_of_the_classes() -> None:
+    """`docs/reference/errors.md` is what `python -m tests.command_reference` writes."""
+    assert command_reference.ERRORS.read_text(encoding="utf-8") == explaining.errors_page()
+
+
+@pytest.mark.parametrize("code", explaining.codes())
+def test_a_code_says_what_happened_why_and_what_to_do(code: str) -> None:
+    """Each class of errors has the three paragraphs, and help finds it in any case."""
+    (topic,) = explaining.topics_of(code.upper())
+    assert topic.kind == "error"
+    what, *rest = topic.text.split("\n\n")[1:]
+    assert what.endswith(".")
+    assert [text.partition(":")[0] for text in rest] == ["*Why", "*What to do", "Exit code"]
+
+
+def test_every_error_for_a_person_has_a_code() -> None:
+    """No class outside `engine/errors.py` is an error for a person, and each code is one that something raises."""
+    codes = explaining.codes()
+    raised, elsewhere = set(), set()
+    for path in (path for root in ROOTS for path in (REPOSITORY / root).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                raised.add(node.func.id)
+            if isinstance(node, ast.ClassDef) and path.name != "errors.py":
+                bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                elsewhere |= {node.name} if bases & set(codes) else set()
+    assert elsewhere == set()
+    assert set(codes) - raised == set()
+
+
+def test_an_error_is_printed_with_its_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal the code stands below the message, with --json in a field; help knows it and its exit code."""
+    words = ["status", str(tmp_path / "none.wb")]
+    exits = explaining.exit_code(explaining.codes()["ProjectMissing"])
+    assert main(words) == exits
+    assert "(ProjectMissing: `workbench help ProjectMissing` says more)" in capsys.readouterr().err
+    assert main([*words, "--json"]) == exits
+    assert json.loads(capsys.readouterr().err)["code"] == "ProjectMissing"
+    assert main(["nonsense"]) == explaining.exit_code(explaining.codes()["UsageError"]) == USAGE
+    assert explaining.exit_code(explaining.codes()["Paused"]) == CANCELLED
+
+
+def test_an_error_that_is_passed_on_keeps_its_code() -> None:
+    """A failed job ends a command with the code of what failed, not with that of the base class."""
+    assert WorkbenchError("The disk is full.", "", "DiskFull").code == "DiskFull"
+    assert WorkbenchError("Odd.").code == "WorkbenchError"
+
+
+def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each word of the glossary is a topic, each page of the documentation too; a mistyped one names similar ones."""
+    assert main(["help", "leak guard"]) == DONE
+    assert "keeps them from models; the original does not change\n" in capsys.readouterr().out
+    assert main(["help", "leak", "guard", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)[0]["kind"] == "word"
+    assert main(["help", "uncertainty"]) == DONE
+    assert capsys.readouterr().out.startswith("# Response trees and truth")
+    assert main(["help", "topics"]) == DONE
+    listed = capsys.readouterr().out
+    for word in (*explaining.glossary(), *explaining.codes(), "filters.md"):
+        assert word in listed
+    assert main(["help", "fitlers"]) == USAGE != FAILED
+    assert "filters" in capsys.readouterr().err
+
+
+def test_the_help_of_a_command_leads_to_the_page_of_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where a command and a page have one name, the help of the command is shown, with the way to the page."""
+    assert main(["help", "formats"]) == DONE
+    shown = capsys.readouterr().out
+    assert shown.startswith("usage: workbench formats")
+    assert shown.endswith("More: `workbench help formats.md`\n")
+    assert main(["help", "formats.md"]) == DONE
+    assert capsys.readouterr().out.startswith("# Importing logs")

@@ -1,0 +1,197 @@
+"""`workbench help TOPIC`: an error code, a word of the glossary, or a page of the documentation."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from engine import errors
+from engine.errors import Cancelled, NotFound, UsageError, WorkbenchError
+from engine.text import one_line
+from workbench.commands.narration import print_json, print_text
+from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+
+PACKAGE = Path(__file__).resolve().parents[1]
+INSTALLED, CHECKOUT = PACKAGE / "pages", PACKAGE.parent / "docs"
+"""Where the pages are: the wheel has those of `docs/`, a checkout has `docs/` itself."""
+SUFFIX = ".md"
+WIDEST = 100
+"""Columns of a page on a wide terminal."""
+PARTS = ("Why", "What to do")
+"""Paragraphs of an error's docstring after the first one, which says what happened."""
+ERRORS, TOPICS = "errors", "topics"
+
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_CODE_PATH = re.compile(r"(?: \(|, )?`(?:engine|screens|workbench|training)/[^`]*`\)?")
+
+
+class Topic(NamedTuple):
+    """Something that help explains: its name, what kind of thing it is, and the explanation in Markdown."""
+
+    name: str
+    kind: str
+    text: str
+
+
+def explain_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `explain`."""
+    parser.add_argument(
+        "topic",
+        nargs="+",
+        metavar="TOPIC",
+        help="a command, an error code, a word of the glossary or a page; `topics` lists them",
+    )
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Prints what is known of a topic; `workbench.cli` shows the help of commands.
+
+    Raises:
+        NotFound: Nothing is known of it.
+    """
+    name = " ".join(arguments.topic)
+    found = topics_of(name)
+    if not found:
+        known = [TOPICS, ERRORS, *codes(), *glossary(), *pages()]
+        near = difflib.get_close_matches(name, known, n=3)
+        like = f"Similar: {', '.join(near)}. " if near else ""
+        raise NotFound(
+            f"Nothing is known of “{one_line(name, 60)}”.",
+            f"{like}`workbench help topics` lists what is.",
+        )
+    if arguments.json:
+        print_json([topic._asdict() for topic in found])
+    elif sys.stdout.isatty():
+        console = Console(highlight=False)
+        for topic in found:
+            console.print(Markdown(topic.text, hyperlinks=False), width=min(console.width, WIDEST))
+            console.print()
+    else:
+        print_text("\n".join(topic.text for topic in found))
+    return DONE
+
+
+def topics_of(name: str) -> list[Topic]:
+    """What the topics of a name say; the name of a page may end in `.md`, which tells it from a command."""
+    plain = name.lower().removesuffix(SUFFIX)
+    if plain == TOPICS:
+        return [Topic(TOPICS, "list", topic_list())]
+    if plain == ERRORS:
+        return [Topic(ERRORS, "page", errors_page())]
+    found = [
+        Topic(code, "error", error_text(kind))
+        for code, kind in codes().items()
+        if code.lower() == plain
+    ]
+    if name.lower() == plain:
+        found += [
+            Topic(word, "word", f"**{word}** ({section}): {meaning}\n")
+            for word, (section, meaning) in glossary().items()
+            if word.lower() == plain
+        ]
+    page = pages().get(plain)
+    if page is not None:
+        found.append(Topic(page.stem, "page", plain_links(page.read_text("utf-8"))))
+    return found
+
+
+def topic_list() -> str:
+    """All topics, as Markdown."""
+    lines = ["# Topics of `workbench help`", "", "Pages:", ""]
+    lines += [f"- `{name}{SUFFIX}`: {_title(page)}" for name, page in pages().items()]
+    lines += [f"- `{ERRORS}`: all error codes", "", "Words of the glossary:", ""]
+    lines += [", ".join(glossary()), "", "Error codes:", "", ", ".join(codes()), ""]
+    return "\n".join(lines)
+
+
+def pages() -> dict[str, Path]:
+    """The pages of the documentation by the names of their files."""
+    folder = INSTALLED if INSTALLED.is_dir() else CHECKOUT
+    return {path.stem: path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+
+
+def plain_links(text: str) -> str:
+    """A page without what only a browser can follow: links are their text, and places in the code are left out."""
+    return _CODE_PATH.sub("", _LINK.sub(r"\1", text))
+
+
+def _title(page: Path) -> str:
+    with page.open(encoding="utf-8") as file:
+        return file.readline().lstrip("# ").strip()
+
+
+# The glossary
+
+
+def glossary() -> dict[str, tuple[str, str]]:
+    """The words of the glossary, each with its section and its meaning; of a row of words each is one."""
+    found: dict[str, tuple[str, str]] = {}
+    section = ""
+    page = pages().get("glossary")
+    for line in page.read_text("utf-8").splitlines() if page else ():
+        if line.startswith("## "):
+            section = line[3:]
+        elif line.startswith("| ") and not line.startswith("| word |"):
+            words, _, meaning = line.strip("| ").partition(" | ")
+            for word in plain_links(words).replace("`", "").split(", "):
+                found[word] = (section, plain_links(meaning))
+    return found
+
+
+# Errors
+
+
+def codes() -> dict[str, type[WorkbenchError]]:
+    """The classes of errors by their codes, in the order of `engine.errors`."""
+    return {
+        name: kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, WorkbenchError)
+    }
+
+
+def errors_page() -> str:
+    """The page on all codes, in Markdown."""
+    return _HEAD + "\n".join(error_text(kind) for kind in codes().values())
+
+
+def error_text(kind: type[WorkbenchError]) -> str:
+    """A code, what it stands for, why it happens and what to do, from the docstring of its class."""
+    return "\n".join([f"## {kind.__name__}", "", *_paragraphs(kind)])
+
+
+def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
+    for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
+        first, _, rest = " ".join(paragraph.split()).partition(": ")
+        if first in PARTS:
+            yield f"*{first}:* {rest[:1].upper()}{rest[1:]}\n"
+        elif not first.startswith(("Args", "Attributes")):
+            yield " ".join(paragraph.split()) + "\n"
+    yield f"Exit code: {exit_code(kind)}\n"
+
+
+def exit_code(kind: type[WorkbenchError]) -> int:
+    """The exit code of a command that ends with such an error."""
+    if issubclass(kind, Cancelled):
+        return CANCELLED
+    return USAGE if issubclass(kind, UsageError) else FAILED
+
+
+_HEAD = """\
+# Errors
+
+Every error has a code. On a terminal it stands below the message, with `--json` in the field `code`, on the screens in
+the dialog; in Python it is `error.code`. `workbench help CODE` shows what stands here. Codes stay; messages may change.
+
+This page is generated from `engine/errors.py`: `python -m tests.command_reference`.
+
+"""
