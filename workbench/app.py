@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.filter import LineFilter
+from textual.reactive import var
 from textual.widget import Widget
+from textual.widgets import Input
 
 import screens
 from engine.errors import WorkbenchError
@@ -25,6 +28,7 @@ from screens.shell.recent_projects import Shell
 from screens.shell.routes import Routes
 from screens.shell.suspension import draw_when_continued
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
+from screens.shell.tour import TOUR, keys_of
 from screens.shell.workbench_screen import MODES, TitleLine, WorkbenchScreen
 from screens.widgets.background import all_written, in_thread
 from screens.widgets.engine_feed import EngineFeed, EngineMessage
@@ -95,6 +99,9 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
     ]
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
+    tour_at: var[int | None] = var(None)
+    """The step of the tour, None without one."""
+
     def __init__(
         self,
         services: Services,
@@ -102,11 +109,13 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         *,
         clock: Callable[[], float] = time.monotonic,
         shell: Shell | None = None,
+        tour: bool = False,
     ) -> None:
         super().__init__()
         self.animation_level = "none"
         self.shell = shell or Shell()
         self.next_project: str | None = None
+        self.set_reactive(WorkbenchApp.tour_at, 0 if tour else None)
         self._services = services
         services.triage.annotator = self.shell.annotator
         self._subscribe = subscribe
@@ -145,6 +154,26 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         for problem in self.shell.problems:
             self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
 
+    async def on_event(self, event: events.Event) -> None:
+        """Handles a key as always, and takes the tour a step on if it was the key that the tour waits for."""
+        if self.tour_at is None or not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
+            return
+        if event.key == "escape" and self._leaves_tour():
+            self.tour_at = None
+            return
+        waited_for = event.key in keys_of(self.screen, TOUR[self.tour_at].action)
+        await super().on_event(event)
+        if waited_for:
+            last = self.tour_at + 1 == len(TOUR)
+            self.tour_at = None if last else self.tour_at + 1
+            if last:
+                self.notify("That was the tour. `workbench tour` repeats it.", markup=False)
+
+    def _leaves_tour(self) -> bool:
+        """Whether escape leaves the tour here: not where it closes a dialog or gives up writing."""
+        return isinstance(self.screen, WorkbenchScreen) and not isinstance(self.focused, Input)
+
     def on_unmount(self) -> None:
         """Unsubscribes from engine events."""
         if self._unsubscribe is not None:
@@ -156,7 +185,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         self._feed.publish(event)
         if isinstance(event, JobEnded):
             if event.outcome == "failed":
-                error = WorkbenchError(event.message, event.hint)
+                error = WorkbenchError(event.message, event.hint, event.code)
                 self.push_screen(ErrorDialog(error, f"{event.title} failed"))
             else:
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)

@@ -37,6 +37,7 @@ Conversation Workbench: what users wanted, whether they got it, and how sure the
 
   workbench demo                            build a sample project and look at it
   workbench open logs.jsonl                 read, score and group your own conversations, then look at them
+  workbench tour                            learn the keys in two minutes, on the demo
 
 The same step by step:
   workbench import mine.wb logs.jsonl       read conversations into a project
@@ -117,6 +118,7 @@ GROUPS = {
 COMMANDS = (
     Command("open", "open a project, or read, score and cluster logs (also: workbench PATH)", "opening:open_project"),
     Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
+    Command("tour", "walk over the screens key by key, on the demo's project", "demo:tour"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score completeness", "scoring:run_complete"),
     Command("run success", "fit a probability of success to your verdicts", "example_probes:run_success"),

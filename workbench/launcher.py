@@ -6,22 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine import folders
-from engine.errors import WorkbenchError
+from engine.errors import ProgramFault
 from engine.services.workspace import Workspace
-from screens.shell.key_table import Place, key_table, markdown, shown_key
+from screens.shell.key_table import Place, key_table, markdown
 from screens.shell.keymap_file import read_keymap
-from screens.shell.picker import PickerApp
+from screens.shell.picker import Beginning, PickerApp
 from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import THEMES
+from screens.widgets.keyed import shown_key
 from workbench.app import WorkbenchApp
 from workbench.preferences import Preferences
 
 
-def pick_project(theme: str | None = None) -> Path | None:
-    """Asks which project to open; None when none was chosen."""
+def choose_beginning(theme: str | None = None) -> Beginning | None:
+    """Asks what to begin with: the demo, logs, the tour or a project; None when nothing was chosen."""
     folders.log_to_file()
-    chosen = PickerApp(load_shell(theme)).run()
-    return None if chosen is None else Path(chosen)
+    return PickerApp(load_shell(theme)).run()
 
 
 def show_project(
@@ -30,11 +30,13 @@ def show_project(
     read_only: bool = False,
     theme: str | None = None,
     start: Callable[[Workspace], None] | None = None,
+    tour: bool = False,
 ) -> None:
     """Runs the screens on a project, and then on each project that the person opens from there.
 
     Args:
         start: Called with the first project before its screens are drawn, to start jobs in the background.
+        tour: Begin with the tour of the keys.
 
     Raises:
         WorkbenchError: The project cannot be opened, or an error ended the screens.
@@ -51,13 +53,16 @@ def show_project(
                 start(workspace)
                 start = None
             app = WorkbenchApp(
-                workspace.services(), workspace.subscribe, shell=load_shell(theme, log)
+                workspace.services(),
+                workspace.subscribe,
+                shell=load_shell(theme, log),
+                tour=tour and following == path,
             )
             app.run()
         following = Path(app.next_project) if app.next_project is not None else None
         theme = None  # the theme may have been changed in the session
         if app.return_code:
-            raise WorkbenchError(
+            raise ProgramFault(
                 "The screens stopped because of a fault in the program; what was saved is in the project.",
                 f"The log has the details: {log}",
             )

@@ -13,8 +13,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.key_table import shown_key
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.keyed import shown_key
 
 _TEXTUALS = {
     (binding.action, binding.description)

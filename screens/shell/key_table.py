@@ -15,7 +15,7 @@ from textual.keys import Keys, format_key
 
 import screens
 from screens.shell.workbench_screen import MODES
-from screens.widgets.keyed import Keyed, place_of
+from screens.widgets.keyed import Keyed, place_of, shown_key
 
 _FIRST = ("app", *(name for name, _, _ in MODES), "reader")
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
@@ -132,15 +132,6 @@ def is_key(key: str) -> bool:
     if len(last) == 1 or last in _NAMED:
         return bool(last)
     return format_key(last) != last
-
-
-def shown_key(key: str) -> str:
-    """A key as a person reads it: `/`, `ctrl+p`, `↑`."""
-    *modifiers, last = key.split("+")
-    return "+".join([*modifiers, _ARROWS.get(last, format_key(last))])
-
-
-_ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
 
 
 def markdown(places: Iterable[Place]) -> str:

@@ -16,7 +16,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from screens.shell.key_table import Place, is_key, normal_keys, shown_key
+from screens.shell.key_table import Place, is_key, normal_keys
+from screens.widgets.keyed import shown_key
 
 PRESETS: dict[str, dict[str, str]] = {
     "vim": {

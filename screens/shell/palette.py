@@ -26,12 +26,11 @@ from engine import number_format
 from engine.errors import FilterError
 from engine.filters import parse_filter
 from engine.text import one_line
-from screens.shell.key_table import shown_key
 from screens.shell.recent_projects import Shell
 from screens.shell.themes import THEMES
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
-from screens.widgets.keyed import Keyed
+from screens.widgets.keyed import Keyed, shown_key
 
 
 class PaletteApp(Protocol):

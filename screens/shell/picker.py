@@ -1,11 +1,15 @@
-"""Which project to open: a recent one, a path, or a new file. An app of its own, because no project is open yet."""
+"""The first screen where no project is named: the demo, logs to open, the tour, or a project, recent or by its path.
+
+An app of its own, because no project is open yet; what was chosen is done after it has ended.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -32,14 +36,40 @@ from screens.widgets.keyed import Keyed
 
 SUFFIX = ".wb"
 
+Kind = Literal["project", "demo", "logs", "tour"]
 
-class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
-    """Lists recent projects; returns the path of the one to open, None when it is closed without a choice."""
+BEGINNINGS: dict[Kind, tuple[str, str]] = {
+    "demo": ("See the demo", "90 made-up conversations, in the folder workbench-demo"),
+    "logs": ("Open your logs", "a file, an archive or a folder; makes a project here"),
+    "tour": ("Take the tour", "the keys, in two minutes, on the demo"),
+}
+"""Ways to begin without a project, each with what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a person chose to begin with.
+
+    Attributes:
+        path: Of the project or the logs; empty for the others.
+        form: Format in which logs are read; None: that which is detected.
+    """
+
+    kind: Kind
+    path: str = ""
+    form: str | None = None
+
+
+class PickerApp(Keyed, FaultReportingApp[Beginning | None], inherit_bindings=False):
+    """Lists ways to begin and recent projects; returns what was chosen, None when it is closed without a choice."""
 
     TITLE = "Conversation Workbench"
     CSS_PATH = ["common.tcss", "picker.tcss"]  # noqa: RUF012 - Textual declares it
     PLACE = "picker"
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "begin('demo')", "Demo", tooltip="Make the demo's project and look at it"),
+        Binding("l", "begin('logs')", "Your logs", tooltip="Open logs: read, group and score them"),
+        Binding("t", "begin('tour')", "Tour", tooltip="Take the tour of the keys, on the demo"),
         Binding("o", "other", "Other file", tooltip="Open a project by its path"),
         Binding("n", "new", "New", tooltip="Make a new project"),
         Binding("d", "forget", "Forget", tooltip="Take it off this list; the file stays"),
@@ -67,12 +97,17 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
         return [*super().get_line_filters(), CONTROL_GUARD]
 
     def compose(self) -> ComposeResult:
-        """Recent projects, or what to do without any."""
-        yield Static(Content.styled(" Conversation Workbench", "bold"), id="title")
+        """What the program is for, ways to begin, recent projects."""
+        yield Static(
+            Content.assemble(
+                (" Conversation Workbench", "bold"),
+                ("  what users wanted, and whether they got it", "$tone-muted"),
+            ),
+            id="title",
+        )
         with Vertical(classes="card") as box:
-            box.border_title = Content("Open a project")
+            box.border_title = Content("Where to begin")
             yield Choices(id="projects", markup=False, compact=True)
-            yield Static(id="none")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -91,32 +126,57 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
     def _show(self, projects: list[RecentProject]) -> None:
         self._projects = projects
         choices = self.query_one("#projects", Choices)
-        choices.set_options([Option(project_content(project)) for project in projects])
-        choices.display = bool(projects)
+        options = [
+            Option(Content.assemble((f"{name:<16}", "bold"), (what, "$tone-muted")), id=kind)
+            for kind, (name, what) in BEGINNINGS.items()
+        ]
+        first = 0
         if projects:
-            choices.highlighted = min(choices.highlighted or 0, len(projects) - 1)
-            choices.focus()
-        self.query_one("#none", Static).update(
-            Content("")
-            if projects
-            else Content.assemble(
-                "No project was open before.\n\n",
-                ("n", "bold $tone-accent"),
-                " makes a new one, ",
-                ("o", "bold $tone-accent"),
-                " opens one by its path; `workbench demo` builds one to look at.",
-            )
-        )
+            options += [
+                Option(""),
+                Option(Content.styled("Projects that were open before", "$tone-accent")),
+            ]
+            for heading in options[len(BEGINNINGS) :]:
+                heading.disabled = True
+            first = len(options)
+        options += [Option(project_content(project)) for project in projects]
+        at = choices.highlighted
+        choices.set_options(options)
+        choices.highlighted = first if at is None else min(at, len(options) - 1)
+        choices.focus()
+
+    def _project_at(self, index: int) -> RecentProject | None:
+        """The project of a line of the list; None for a way to begin."""
+        nth = index - (len(self.query_one("#projects", Choices).options) - len(self._projects))
+        return self._projects[nth] if nth >= 0 else None
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click opens."""
-        project = self._projects[event.option_index]
-        if project.size is None:
+        """Enter or a click begins so, or opens the project."""
+        project = self._project_at(event.option_index)
+        if project is None:
+            self.action_begin(str(event.option_id))
+        elif project.size is None:
             self._show_problem(
                 f"{project.path} is not there any more.", "d removes it from the list."
             )
         else:
-            self.exit(project.path)
+            self.exit(Beginning("project", project.path))
+
+    def action_begin(self, kind: str) -> None:
+        """Begins with the demo or the tour, or asks for logs."""
+        if kind == "logs":
+
+            def chosen(answer: tuple[str, str | None] | None) -> None:
+                if answer is not None:
+                    self.exit(Beginning("logs", *answer))
+
+            from screens.shell.dialogs.importing import (
+                ImportDialog,  # it brings the readers of all formats
+            )
+
+            self.push_screen(ImportDialog(), chosen)
+        else:
+            self.exit(Beginning("demo" if kind == "demo" else "tour"))
 
     def _show_problem(self, what: str, hint: str) -> None:
         self.push_screen(ErrorDialog(WorkbenchError(what, hint), "This cannot be opened"))
@@ -129,7 +189,7 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
                 return
             path = Path(text.strip()).expanduser()
             if path.is_file():
-                self.exit(os.fspath(path.absolute()))
+                self.exit(Beginning("project", os.fspath(path.absolute())))
             else:
                 self._show_problem(f"There is no file {path}.", "n makes a new project.")
 
@@ -155,15 +215,16 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
                     f"There is no folder {path.parent}.", "Choose one that is there."
                 )
             else:
-                self.exit(os.fspath(path))
+                self.exit(Beginning("project", os.fspath(path)))
 
         self.push_screen(TextDialog("New project", placeholder=f"name or path, {SUFFIX}"), chosen)
 
     def action_forget(self) -> None:
         """Takes the project under the cursor off the list."""
         at = self.query_one("#projects", Choices).highlighted
-        if at is not None and at < len(self._projects):
-            self.shell.forget_project(self._projects[at].path)
+        project = None if at is None else self._project_at(at)
+        if project is not None:
+            self.shell.forget_project(project.path)
             self._look()
 
     def action_help(self) -> None:

@@ -26,6 +26,7 @@ from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.dialogs.run import RunDialog
 from screens.shell.offline import reason_of
 from screens.shell.routes import NamedConversations, Routes
+from screens.shell.tour import TourLine
 from screens.widgets.background import background
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.jobs_bar import JobsBar
@@ -200,9 +201,15 @@ def titles_of(mode: str, length: Length) -> list[str]:
 
 
 class RoutedApp(Protocol):
-    """The attribute of the app through which screens open others."""
+    """What screens know of the app.
+
+    Attributes:
+        routes: Makes the screens of other folders.
+        tour_at: The step of the tour, None without one.
+    """
 
     routes: Routes
+    tour_at: int | None
 
 
 class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
@@ -234,6 +241,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         """Title line, the screen's own widgets, footer, jobs bar."""
         yield TitleLine(self.services.project, self.services.network, self.MODE)
         yield from self.compose_body()
+        if cast(RoutedApp, self.app).tour_at is not None:
+            yield TourLine()
         yield KeyFooter()
         yield JobsBar(self.services.jobs, self.feed)
 

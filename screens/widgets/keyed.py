@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from textual.binding import Binding, BindingType
+from textual.keys import format_key
 
 _KEBAB = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORDS = re.compile("[a-z][a-z0-9]*")
@@ -63,3 +64,12 @@ def _action_name(binding: Binding) -> str:
     if words and not any(char.isdigit() for char in arguments):
         return "-".join([name, *words])
     return "-".join(_WORDS.findall(binding.description.lower()))
+
+
+def shown_key(key: str) -> str:
+    """A key as a person reads it: `/`, `ctrl+p`, `↑`."""
+    *modifiers, last = key.split("+")
+    return "+".join([*modifiers, _ARROWS.get(last, format_key(last))])
+
+
+_ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}

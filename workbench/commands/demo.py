@@ -1,4 +1,4 @@
-"""`workbench demo`: sample conversations, and `workbench open` on them."""
+"""`workbench demo`: sample conversations, and `workbench open` on them. `workbench tour`: a walk over their project."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.errors import UsageError
 from engine.jobs.contract import Stage
 from engine.number_format import duration
 from engine.services.run_requests import STEP_STOP, ScoringRequest, TreeRequest
@@ -23,8 +24,14 @@ from workbench.commands.options import positive
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
+FOLDER = "workbench-demo"
+"""Folder of the project where none is named."""
+
 CONVERSATIONS = 90
 """Fifteen of each world: enough for a probe and for goals, and read within two minutes on two old cores."""
+
+SEED = 7
+PROJECT = "demo.wb"
 
 TREES = TreeRequest(
     TreeOptions(alpha=0.01, max_tokens=48, stop=(STEP_STOP,), transform=Transform(temperature=0.5)),
@@ -38,7 +45,9 @@ to what is likely, so that whole answers hold most of the probability, and the t
 
 def demo_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `demo`."""
-    parser.add_argument("dir", nargs="?", help="folder for the project (default: workbench-demo)")
+    parser.add_argument(
+        "dir", nargs="?", default=FOLDER, help=f"folder for the project (default: {FOLDER})"
+    )
     parser.add_argument("--headless", action="store_true", help="do not open the terminal screens")
     parser.add_argument(
         "--count",
@@ -46,7 +55,9 @@ def demo_options(parser: argparse.ArgumentParser) -> None:
         default=CONVERSATIONS,
         help=f"conversations (default: {CONVERSATIONS})",
     )
-    parser.add_argument("--seed", type=int, default=7, help="seed of the samples (default: 7)")
+    parser.add_argument(
+        "--seed", type=int, default=SEED, help=f"seed of the samples (default: {SEED})"
+    )
     parser.add_argument(
         "--samples-only", action="store_true", help="import the samples and run nothing"
     )
@@ -59,22 +70,69 @@ def demo(arguments: argparse.Namespace) -> int:
         WorkbenchError: A stage failed; what was done is kept.
         Cancelled: It was cancelled from the keyboard; what was done is kept.
     """
-    folder = Path(arguments.dir or "workbench-demo")
-    folder.mkdir(parents=True, exist_ok=True)
-    samples = folder / "samples.jsonl"
-    write_jsonl(sample_conversations(arguments.count, arguments.seed), samples)
-    path = folder / "demo.wb"
-    screens = not (arguments.headless or arguments.json) and on_terminal()
+    folder = Path(arguments.dir)
+    if not (arguments.headless or arguments.json or arguments.samples_only) and on_terminal():
+        return show_demo(folder, arguments.count, arguments.seed)
+    samples, path = _samples(folder, arguments.count, arguments.seed)
     if arguments.samples_only:
         code = _import_only(samples, path, as_json=arguments.json)
-        looked = first_look.Looked(code)
-    else:
-        looked = first_look.first_look(
-            [samples], path, as_json=arguments.json, screens=screens, further=_further
-        )
-    if screens:
-        show_rest(path, looked)
+        if not (arguments.headless or arguments.json) and on_terminal():
+            show_rest(path, first_look.Looked(code))
+        return code
+    return first_look.first_look([samples], path, as_json=arguments.json, further=_further).code
+
+
+def show_demo(
+    folder: Path, count: int = CONVERSATIONS, seed: int = SEED, *, theme: str | None = None
+) -> int:
+    """Takes the first look at the samples and opens the screens on them; see `demo`."""
+    samples, path = _samples(folder, count, seed)
+    looked = first_look.first_look([samples], path, as_json=False, screens=True, further=_further)
+    show_rest(path, looked, theme)
     return looked.code
+
+
+def tour_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `tour`."""
+    parser.add_argument(
+        "dir", nargs="?", default=FOLDER, help=f"folder of the demo's project (default: {FOLDER})"
+    )
+
+
+def tour(arguments: argparse.Namespace) -> int:
+    """Opens the demo's project with the tour.
+
+    Raises:
+        UsageError: There is no terminal.
+        WorkbenchError: The project cannot be made or opened.
+        Cancelled: It was cancelled from the keyboard; what was done is kept.
+    """
+    if arguments.json or not on_terminal():
+        raise UsageError(
+            "The tour is on the screens, and needs a terminal.", "`workbench keys` lists the keys."
+        )
+    return show_tour(Path(arguments.dir))
+
+
+def show_tour(folder: Path, *, theme: str | None = None) -> int:
+    """Opens the demo's project with the tour; where it is not there, after the groups, while the rest is read."""
+    path = folder / PROJECT
+    looked = first_look.Looked(DONE)
+    if not path.exists():
+        samples, path = _samples(folder, CONVERSATIONS, SEED)
+        looked = first_look.first_look(
+            [samples], path, as_json=False, screens=True, further=_further, provisional=False
+        )
+    show_rest(path, looked, theme, tour=True)
+    return looked.code
+
+
+def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
+    """Writes the samples into the folder; returns their file, and that of the project beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    samples = folder / "samples.jsonl"
+    write_jsonl(sample_conversations(count, seed), samples)
+    return samples, folder / PROJECT
 
 
 def _further(workspace: Workspace) -> Sequence[Stage]:

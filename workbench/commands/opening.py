@@ -28,7 +28,7 @@ def open_project_options(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="a project, or log files and folders, which are imported into one (default: asks which project)",
+        help="a project, or log files and folders, which are imported into one (default: asks what to begin with)",
     )
     parser.add_argument(
         "-o",
@@ -63,7 +63,6 @@ def open_project(arguments: argparse.Namespace) -> int:
             f"There is no file or folder {missing[0]}.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
-    path: Path | None = None
     if paths and are_logs(paths):
         if arguments.read_only:
             raise UsageError(
@@ -82,20 +81,41 @@ def open_project(arguments: argparse.Namespace) -> int:
             "--output and --headless need log files.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
-    if paths:
-        path = paths[0]
-    to_ask = not (arguments.create or arguments.read_only)
-    if path is not None and not path.exists() and to_ask:
+    if not paths:
+        return _begin(arguments)
+    path = paths[0]
+    if not path.exists() and not (arguments.create or arguments.read_only):
         _confirm_new(path)
     # imported here so that a mistyped project is refused at once
     from workbench import launcher
 
-    if path is None:
-        path = launcher.pick_project(arguments.theme)
-        if path is None:
-            return DONE
     launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
     return DONE
+
+
+def _begin(arguments: argparse.Namespace) -> int:
+    """Asks what to begin with, and does it."""
+    from workbench import launcher
+
+    beginning = launcher.choose_beginning(arguments.theme)
+    if beginning is None:
+        return DONE
+    if beginning.kind == "project":
+        path = Path(beginning.path)
+        launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
+        return DONE
+    if beginning.kind == "logs":
+        from workbench.commands.first_look import first_look
+
+        logs = Path(beginning.path)
+        made = Path(project_for([logs]))
+        looked = first_look([logs], made, as_json=False, screens=True, form=beginning.form)
+        show_rest(made, looked, arguments.theme)
+        return looked.code
+    from workbench.commands.demo import FOLDER, show_demo, show_tour
+
+    shown = show_demo if beginning.kind == "demo" else show_tour
+    return shown(Path(FOLDER), theme=arguments.theme)
 
 
 def are_logs(paths: Sequence[Path]) -> bool:
@@ -121,11 +141,11 @@ def on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def show_rest(path: Path, looked: Looked, theme: str | None = None) -> None:
-    """Opens the screens after a first result; what is left to do runs in the background."""
+def show_rest(path: Path, looked: Looked, theme: str | None = None, *, tour: bool = False) -> None:
+    """Opens the screens after a first result, with the tour if asked; what is left to do runs in the background."""
     from workbench import launcher
 
-    launcher.show_project(path, theme=theme, start=looked.go_on)
+    launcher.show_project(path, theme=theme, start=looked.go_on, tour=tour)
 
 
 def _confirm_new(path: Path) -> None:

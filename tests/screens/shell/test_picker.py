@@ -1,4 +1,4 @@
-"""Choosing a project where none was named."""
+"""Choosing what to begin with where no project was named."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from screens.shell.dialogs.basic import ErrorDialog
-from screens.shell.picker import PickerApp
+from screens.shell.picker import Beginning, PickerApp
 from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import HIGH_CONTRAST
 from tests.screens.driving import press, settle, text
@@ -24,7 +25,7 @@ RECENT = [
 
 
 @asynccontextmanager
-async def picking(recent: list[RecentProject]) -> AsyncIterator[Pilot[str | None]]:
+async def picking(recent: list[RecentProject]) -> AsyncIterator[Pilot[Beginning | None]]:
     """The picker over these projects."""
 
     def forget(path: str) -> None:
@@ -36,12 +37,12 @@ async def picking(recent: list[RecentProject]) -> AsyncIterator[Pilot[str | None
         yield pilot
 
 
-def shown(pilot: Pilot[str | None]) -> str:
+def shown(pilot: Pilot[Beginning | None]) -> str:
     """The screen in front as text."""
     return text(pilot)  # type: ignore[arg-type]
 
 
-async def keys(pilot: Pilot[str | None], *names: str) -> None:
+async def keys(pilot: Pilot[Beginning | None], *names: str) -> None:
     """Presses keys."""
     await press(pilot, *names)  # type: ignore[arg-type]
 
@@ -54,7 +55,7 @@ async def test_recent_projects_with_their_sizes() -> None:
         assert "/data" in shown(pilot)
         assert "\x1b" not in shown(pilot)
         await keys(pilot, "enter")
-    assert pilot.app.return_value == "/data/october.wb"
+    assert pilot.app.return_value == Beginning("project", "/data/october.wb")
 
 
 async def test_gone_project_is_not_opened() -> None:
@@ -74,7 +75,7 @@ async def test_other_path(tmp_path: Path) -> None:
     path = tmp_path / "x.wb"
     path.touch()
     async with picking([]) as pilot:
-        assert "No project was open before" in shown(pilot)
+        assert "Projects that were open before" not in shown(pilot)
         await keys(pilot, "o", *"nowhere", "enter")
         assert "There is no file nowhere" in shown(pilot)
         await keys(pilot, "escape", "o")
@@ -82,13 +83,13 @@ async def test_other_path(tmp_path: Path) -> None:
         assert focused is not None
         focused.value = str(path)  # type: ignore[attr-defined]
         await keys(pilot, "enter")
-    assert pilot.app.return_value == str(path)
+    assert pilot.app.return_value == Beginning("project", str(path))
 
 
 async def test_new_project(tmp_path: Path) -> None:
     """`n` names a new project, with the ending that projects have; one that is there is not overwritten."""
     (tmp_path / "old.wb").touch()
-    for name, answer in (("new", str(tmp_path / "new.wb")), ("old", None)):
+    for name, answer in (("new", Beginning("project", str(tmp_path / "new.wb"))), ("old", None)):
         async with picking([]) as pilot:
             await keys(pilot, "n")
             focused = pilot.app.focused
@@ -99,6 +100,34 @@ async def test_new_project(tmp_path: Path) -> None:
                 assert "already" in shown(pilot)
                 await keys(pilot, "escape", "escape")
         assert pilot.app.return_value == answer
+
+
+async def test_the_first_start_begins_with_enter(tmp_path: Path) -> None:
+    """Without projects the cursor is on the demo; the other lines are logs and the tour, each with a key too."""
+    for pressed, wanted in (
+        (("enter",), Beginning("demo")),
+        (("e",), Beginning("demo")),
+        (("j", "j", "enter"), Beginning("tour")),
+        (("t",), Beginning("tour")),
+    ):
+        async with picking([]) as pilot:
+            await keys(pilot, *pressed)
+        assert pilot.app.return_value == wanted
+    logs = tmp_path / "logs.jsonl"
+    logs.write_text('{"id": "a", "messages": [{"role": "user", "content": "Hello"}]}\n')
+    async with picking([]) as pilot:
+        await keys(pilot, "j", "enter")
+        field = pilot.app.screen.query_one(Input)
+        field.value = str(logs)
+        await keys(pilot, "enter")
+    assert pilot.app.return_value == Beginning("logs", str(logs))
+
+
+async def test_the_ways_to_begin_are_above_the_projects() -> None:
+    """With projects the cursor is on the newest one, and the ways to begin are above it."""
+    async with picking(list(RECENT)) as pilot:
+        await keys(pilot, "k", "d", "enter")
+    assert pilot.app.return_value == Beginning("tour")
 
 
 async def test_help_and_theme() -> None:

@@ -165,7 +165,7 @@ class TestPalette:
                 listed = {key for c in binding_commands(screen) for key in c.keys.split()}
                 for active in screen.active_bindings.values():
                     if active.node in (screen, pilot.app) and not active.binding.system:
-                        from screens.shell.key_table import shown_key
+                        from screens.widgets.keyed import shown_key
 
                         key = active.binding.key
                         assert shown_key(key) in listed or "palette" in active.binding.action
