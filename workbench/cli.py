@@ -408,9 +408,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
         except SystemExit as stop:  # after --help
             if topic:
-                from workbench.commands.explaining import topics_of
-
-                for found in topics_of(topic[0]):
+                explaining = import_module("workbench.commands.explaining")
+                for found in explaining.topics_of(topic[0]):
                     more = f"More: `workbench help {found.name}.md`\n"
                     print(f"\n{more if found.kind == 'page' else found.text}", end="")
             return int(stop.code or 0)

@@ -19,8 +19,8 @@ from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from workbench.commands import first_look
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
-from workbench.commands.opening import on_terminal, show_rest
 from workbench.commands.options import positive
+from workbench.commands.showing import on_terminal, show_rest
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.errors import NotFound, UsageError
 from engine.text import display_safe
+from workbench.commands.showing import on_terminal, show_rest
 from workbench.exits import DONE
-
-if TYPE_CHECKING:
-    from workbench.commands.first_look import Looked
 
 SQLITE = b"SQLite format 3\x00"
 
@@ -134,18 +130,6 @@ def project_for(paths: Sequence[Path]) -> Path:
     first = paths[0].resolve()
     name = first.name.split(".")[0] or first.name
     return Path(f"{name}.wb")
-
-
-def on_terminal() -> bool:
-    """Whether a person is there to use screens."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def show_rest(path: Path, looked: Looked, theme: str | None = None, *, tour: bool = False) -> None:
-    """Opens the screens after a first result, with the tour if asked; what is left to do runs in the background."""
-    from workbench import launcher
-
-    launcher.show_project(path, theme=theme, start=looked.go_on, tour=tour)
 
 
 def _confirm_new(path: Path) -> None:
