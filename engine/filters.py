@@ -115,6 +115,12 @@ FIELDS: Mapping[str, Field] = {
             "probability of success, fitted to your verdicts, 0 to 1",
             example="success<.3",
         ),
+        Field(
+            "kl",
+            "number",
+            "bits by which the model as it is lies from the one with the adapter, mean over its boundaries",
+            example="kl>.5",
+        ),
         Field("turns", "number", "number of turns"),
         Field("messages", "number", "number of messages"),
         Field("length", "number", "characters of all messages"),
@@ -218,7 +224,18 @@ TEXT = "text"
 """Field of terms that name none: words of the messages."""
 
 SortKey = Literal[
-    "id", "name", "source", "date", "p", "success", "turns", "messages", "length", "verdict", "tag"
+    "id",
+    "name",
+    "source",
+    "date",
+    "p",
+    "success",
+    "kl",
+    "turns",
+    "messages",
+    "length",
+    "verdict",
+    "tag",
 ]
 """What a list can be ordered by; `id` is the order of import, the others are fields."""
 

@@ -65,6 +65,7 @@ TABLES = {
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
     "fit": frozenset({"score"}),
+    "divergence": frozenset({"conversation"}),
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),

@@ -26,6 +26,7 @@ from engine.records.triage import Verdict
 from engine.shared_text import SharedText
 from engine.store import (
     checks,
+    divergences,
     earlier_states,
     example_probes,
     imports,
@@ -81,6 +82,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
         config = settings.score_config(conn)
         tags = listing.tags_of(conn, wanted)
         success = example_probes.success_of(conn, wanted)
+        kl = divergences.means(conn, wanted)
         for keys in chunks(wanted):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
@@ -94,7 +96,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
                 (config, *keys),
             ):
                 found[row[0]] = _conversation_row(
-                    row, rule, tags.get(row[0], ()), success.get(row[0])
+                    row, rule, tags.get(row[0], ()), success.get(row[0]), kl.get(row[0])
                 )
     return [found[key] for key in wanted if key in found]
 
@@ -221,7 +223,11 @@ def export_conversations(
 
 
 def _conversation_row(
-    row: tuple[Any, ...], rule: DecisionRule, tags: tuple[str, ...], success: float | None
+    row: tuple[Any, ...],
+    rule: DecisionRule,
+    tags: tuple[str, ...],
+    success: float | None,
+    kl: float | None,
 ) -> ConversationRow:
     return ConversationRow(
         id=row[0],
@@ -240,6 +246,7 @@ def _conversation_row(
         tags=tags,
         success=success,
         messages_before=row[12],
+        kl=kl,
     )
 
 

@@ -31,7 +31,14 @@ from engine.store.sql import MESSAGE_BITS
 MOST_EXAMPLES = 10
 _PAGE = 5_000
 
-_CONFIGURATIONS = ("score_config", "state_config", "goal_config", "tree_config", "play_config")
+_CONFIGURATIONS = (
+    "score_config",
+    "state_config",
+    "goal_config",
+    "tree_config",
+    "play_config",
+    "divergence_config",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ _RESULTS = (
         ("leaves", "max_log_prob", "reason"),
         "trees",
     ),
+    _Results("divergence", ("config_hash", "conversation_id"), ("mean", "reason"), "divergences"),
     _Results("play", ("config_hash", "key"), ("result",), "plays"),
     _Results("watched", ("conversation_id",), (), ""),
     _Results("call_reply", ("key",), (), ""),

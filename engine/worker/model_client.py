@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
+from engine.completeness.divergence import ItemDivergence
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.chat import Call, Completion
 from engine.model.interface import LoadOptions, Sampling
@@ -19,6 +20,7 @@ from engine.trees.tree import TreeOptions
 from engine.worker.requests import (
     Chat,
     CountTokens,
+    Diverge,
     Generate,
     Grow,
     GrownTree,
@@ -77,6 +79,14 @@ class ModelClient(ABC):
                 now is kept for the next time, as far as there is memory. Without a prompt only.
         """
         return self.ask(Score(items, question, remaining, growing), progress)
+
+    def divergences(
+        self, items: Sequence[LogItem], adapter: Path, progress: OnProgress | None = None
+    ) -> list[ItemDivergence]:
+        """How far the loaded model lies from itself with its adapter at every boundary; see
+        `engine.completeness.divergence`. Only a model of this machine that was loaded with the adapter, not merged,
+        can answer. The count of `progress` is tokens read."""
+        return self.ask(Diverge(items, adapter), progress)
 
     def generate(
         self,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
+from engine.completeness.divergence import ItemDivergence
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
@@ -106,6 +107,14 @@ class Score(Request[list[ItemScore]]):
     question: Question
     remaining: RemainingRequest | None = None
     growing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diverge(Request[list[ItemDivergence]]):
+    """See `ModelClient.divergences`."""
+
+    items: Sequence[LogItem]
+    adapter: Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, score_block
+from engine.completeness.divergence import ItemDivergence, read_divergences
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.logs import log_tokens
 from engine.completeness.scoring import BoundaryScorer
@@ -41,6 +42,7 @@ from engine.worker.requests import (
     BenchTrees,
     Chat,
     CountTokens,
+    Diverge,
     Embed,
     Expand,
     Generate,
@@ -85,6 +87,7 @@ class Server:
         handlers: dict[type[Request[Any]], Callable[[Any], Any]] = {
             Load: self._load,
             Score: self._score,
+            Diverge: self._diverge,
             Generate: self._generate,
             Chat: self._chat,
             LogProbs: self._log_probs,
@@ -260,6 +263,11 @@ class Server:
             remaining=request.remaining,
             kept=self._kept_logs if request.growing else None,
         )
+
+    def _diverge(self, request: Diverge) -> list[ItemDivergence]:
+        model = self._ready()
+        self._ready_scorer().forget()
+        return read_divergences(model, request.adapter, request.items, self._progress())
 
     def _generate(self, request: Generate) -> list[WrittenReply]:
         model = self._held()

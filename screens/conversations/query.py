@@ -25,6 +25,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "date": "date",
     "p": "score",
     "success": "probability of success",
+    "kl": "divergence (KL)",
     "turns": "turns",
     "messages": "messages",
     "length": "length",

@@ -97,6 +97,7 @@ class TestList:
             "p_end": None,
             "p_end_normalised": None,
             "success": None,
+            "kl": None,
             "reason": None,
             "turns": 1,
             "messages": 1,

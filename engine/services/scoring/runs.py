@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.completeness import bundled_probe
 from engine.completeness.block import Question
 from engine.errors import UsageError
+from engine.jobs.contract import Stage
 from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
@@ -16,6 +17,7 @@ from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.services.training.run_files import held_out_by, run_named
+from engine.stages.completeness.diverging import DivergenceStage
 from engine.stages.completeness.fitting import FittingStage
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.completeness.remaining import RemainingStage
@@ -167,6 +169,36 @@ class ScoringRuns:
             if found >= LEAST_FOR_PROBE:
                 return True
         return False
+
+    def divergence(self, request: ScoringRequest) -> list[Stage]:
+        """The stages of a run that measures how far a model lies from itself with an adapter: tuning if it was never
+        tuned here, then the divergences.
+
+        Args:
+            request: Of it model, adapter, context, filter, held_out_by and limit are taken; without an adapter the one
+                that scores completeness.
+
+        Raises:
+            ModelFileError: The model or its adapter cannot be read.
+            UsageError: There is no such model or adapter, the model is an endpoint, or it has no adapter.
+        """
+        setup = self._setup
+        model = setup.models.resolve(replace(request, mode="tuned").model_request)
+        if model.model.endpoints:
+            raise UsageError(
+                "The distributions of an endpoint are not known as a whole.",
+                "Name a model of this machine with --model.",
+            )
+        if model.model.adapter is None:
+            raise UsageError(
+                f"{model.model.label} has no adapter to compare it with.",
+                "`workbench train PROJECT` trains one; --adapter names it.",
+            )
+        selection = Selection(
+            request.filter, self._held_out(request.held_out_by), request.limit, request.part
+        )
+        stage = DivergenceStage(setup.project, setup.process, model, selection=selection)
+        return [*setup.tuning.before(model), stage]
 
     def estimate(self, run: ScoringRun) -> Estimate:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""

@@ -27,6 +27,7 @@ from engine.store.migrations.m014_annotators import m014_annotators
 from engine.store.migrations.m015_generated import m015_generated
 from engine.store.migrations.m016_second_goals import m016_second_goals
 from engine.store.migrations.m017_own_group import m017_own_group
+from engine.store.migrations.m018_divergences import m018_divergences
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -46,6 +47,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m015_generated,
     m016_second_goals,
     m017_own_group,
+    m018_divergences,
 )
 
 SCHEMA = len(MIGRATIONS)

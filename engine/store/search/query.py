@@ -21,7 +21,7 @@ from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term, is_number
 from engine.records.example_probes import NOT, SUCCESS
 from engine.records.scores import DecisionRule, State
 from engine.records.triage import Verdict
-from engine.store import cjk_index, facets, scores, settings, trees
+from engine.store import cjk_index, divergences, facets, scores, settings, trees
 from engine.store.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.store.goals import groups as goal_groups
 from engine.store.idset import IdSet, read_ids
@@ -110,6 +110,14 @@ def _ascending(conn: sqlite3.Connection, sort: SortKey, among: IdSet) -> array[i
             "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised"
             f" IS NOT NULL AND {chosen} ORDER BY p_end_normalised, conversation_id",
             (settings.score_config(conn), *flags),
+        )
+    if sort == "kl":
+        chosen, flags = among.condition("conversation_id")
+        return read_ids(
+            conn,
+            "SELECT conversation_id FROM divergence WHERE config_hash = ? AND mean IS NOT NULL"
+            f" AND {chosen} ORDER BY mean, conversation_id",
+            (divergences.in_force(conn), *flags),
         )
     if sort == "success":
         chosen, flags = among.condition("conversation_id")
@@ -244,6 +252,10 @@ def _holds(
         inner = _number("p_end_normalised", term)
         sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
         return _select(conn, among, sql, (config, *inner.values))
+    if term.field == "kl":
+        inner = _number("mean", term)
+        sql = f"SELECT conversation_id FROM divergence WHERE config_hash = ? AND {inner.text}"
+        return _select(conn, among, sql, (divergences.in_force(conn), *inner.values))
     if term.field == "success":
         inner = _number("p", term)
         sql = f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {inner.text}"

@@ -16,6 +16,7 @@ from engine.records.interval import Interval
 from engine.records.scores import EndingTest, State
 from engine.records.triage import Verdict
 from engine.store import (
+    divergences,
     example_probes,
     generated_ends,
     hidden_states,
@@ -155,6 +156,16 @@ def test_what_schema_17_brought(tmp_path: Path) -> None:
     load(RELEASED[16], tmp_path / "old.wb")
     with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
         assert [one.state for one in second_goals.of_conversation(conn, 2)] == ["confirmed"]
+
+
+def test_what_schema_18_brought(tmp_path: Path) -> None:
+    """Divergences of a file of schema 18 are found: their means, at the end and before, and what was not measured."""
+    load(RELEASED[17], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        assert divergences.in_force(conn) == "d"
+        assert divergences.means(conn, [1, 2, 3]) == {1: 0.5}
+        assert divergences.ends(conn, "d") == [(0.75, 0.25)]
+        assert list(divergences.ids_without(conn, "d")) == [3]
 
 
 def test_what_schema_7_brought(tmp_path: Path) -> None:

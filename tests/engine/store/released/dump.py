@@ -23,6 +23,7 @@ from engine.records.triage import Verdict
 from engine.store import (
     checks,
     cjk_index,
+    divergences,
     example_probes,
     generated_ends,
     hidden_states,
@@ -33,6 +34,7 @@ from engine.store import (
     watched,
 )
 from engine.store.checks import CheckEntry
+from engine.store.divergences import DivergenceEntry
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
@@ -125,6 +127,7 @@ def sample_project(path: Path) -> None:
         )
         ends = [(1, 1, True), (3, 1, False)]
         project.write(lambda conn: generated_ends.add(conn, "config-a", ends))
+        project.write(_diverge)
 
 
 def _grow(conn: sqlite3.Connection) -> None:
@@ -184,6 +187,15 @@ def _probe(conn: sqlite3.Connection) -> None:
     test = EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
     scores.register(conn, scores.ScoreConfig("p", "probe", "tiny.gguf", None, 0.02, test))
     scores.register(conn, scores.ScoreConfig("o", "outside", "ratings"))
+
+
+def _diverge(conn: sqlite3.Connection) -> None:
+    divergences.register(conn, "d", "tiny.gguf", "adapter")
+    entries = [
+        DivergenceEntry(1, ((1, 0.25), (3, 0.75)), None, 30),
+        DivergenceEntry(2, (), "no assistant step", 0),
+    ]
+    divergences.add(conn, "d", 1, entries)
 
 
 def _teach(conn: sqlite3.Connection) -> None:

@@ -1,0 +1,113 @@
+"""The stage that measures how far the model as it is lies from the model with its adapter."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from engine.completeness.boundaries import RULE
+from engine.completeness.divergence import ItemDivergence
+from engine.jobs.contract import Progress
+from engine.stages.block_stage import BlockStage
+from engine.stages.blocks import blocks
+from engine.stages.logs import NO_BOUNDARY, logs_of
+from engine.stages.model_work import RunModel
+from engine.stages.selection import ALL, Selection
+from engine.store import conversations, divergences
+from engine.store.divergences import DivergenceEntry
+from engine.store.project import Project
+from engine.worker.client import ModelProcess, OnProgress
+
+
+class DivergenceStage(BlockStage[int, DivergenceEntry]):
+    """Reads the conversations that were not measured with this adapter yet, each without and with it."""
+
+    name = "divergence"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: RunModel,
+        *,
+        selection: Selection = ALL,
+    ) -> None:
+        """Prepares a run; `model` has an adapter, and is of this machine."""
+        super().__init__(project, process, model)
+        self._selection = selection
+        self._tokens = self.measured = self.without = self.skipped = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        model = self._work.model
+        return f"Comparing {model.label} without and with {model.adapter_name}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine a divergence."""
+        return {"context": self._work.model.options.context, "boundaries": RULE}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Measures block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+            Cancelled: `interrupt` was called.
+        """
+        key, model = self.config_hash, self._work.model
+        with self._project.reading() as conn:
+            every = self._selection.ids(conn)
+            missing = set(divergences.ids_without(conn, key)).intersection(every)
+            chars = [row.chars for row in conversations.rows(conn, every)]
+        self.skipped = len(every) - len(missing)
+        yield Progress(0, len(missing), "loading the model")
+        # Not the copy of the weights with the adapter merged in, from which it cannot be taken off.
+        self._work.process.load(model.path, model.options, model.adapter)
+        adapter = model.adapter_name or ""
+        self._project.write(lambda conn: divergences.register(conn, key, model.label, adapter))
+        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Measured {self.measured:,} conversations"
+        if self.without:
+            text += f", {self.without:,} could not be read"
+        if self.skipped:
+            text += f", {self.skipped:,} were measured before"
+        return f"{text}."
+
+    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        return Progress(done, total, f"{self._tokens + count:,} tokens read")
+
+    def _key_of(self, entry: DivergenceEntry) -> int:
+        return entry.conversation_id
+
+    def _store(
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[DivergenceEntry]
+    ) -> None:
+        divergences.add(conn, self.config_hash, run_id, entries)
+
+    def _tally(self, entries: Sequence[DivergenceEntry]) -> None:
+        self._tokens += 2 * sum(entry.tokens for entry in entries)
+        self.measured += sum(1 for entry in entries if entry.curve)
+        self.without += sum(1 for entry in entries if not entry.curve)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[DivergenceEntry]:
+        logs = logs_of(self._project, block)
+        readable = [log for log in logs if log.item.boundaries]
+        adapter = self._work.model.adapter
+        assert adapter is not None
+        results = self._work.each(
+            [log.item for log in readable],
+            lambda items: self._work.process.divergences(items, adapter, report),
+            lambda reason: ItemDivergence((), 0, reason),
+        )
+        found = {log.id: result for log, result in zip(readable, results, strict=True)}
+        entries = []
+        for log in logs:
+            result = found.get(log.id, ItemDivergence((), 0, NO_BOUNDARY))
+            curve = tuple((log.pieces[at].message, bits) for at, bits in result.curve)
+            entries.append(DivergenceEntry(log.id, curve, result.reason, result.tokens))
+        return entries

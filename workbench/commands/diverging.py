@@ -1,0 +1,103 @@
+"""`workbench run divergence`: how far the model as it is lies from the model with its adapter."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from engine.filters import ListQuery
+from engine.records.interval import Z95
+from engine.services.run_requests import ScoringRequest
+from engine.services.workspace import Workspace
+from engine.stages.completeness.diverging import DivergenceStage
+from engine.store import divergences
+from engine.text import one_line
+from workbench.commands.narration import Result, run_stages
+from workbench.commands.options import add_filter, add_model, positive, read_filter
+from workbench.exits import DONE, WITH_GAPS
+
+LARGEST = 10
+"""Conversations that are listed."""
+
+
+def run_divergence_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `run_divergence`."""
+    parser.add_argument("project")
+    add_model(parser)
+    parser.add_argument("--context", type=positive, help="longest log in tokens")
+    add_filter(parser)
+    parser.add_argument(
+        "--held-out-by", metavar="RUN", help="only what this training run was not trained on"
+    )
+    parser.add_argument("--limit", type=positive, help="only the first N conversations")
+
+
+def run_divergence(arguments: argparse.Namespace) -> int:
+    """Measures what was not measured yet, and prints the means and the conversations with the largest divergence.
+
+    Raises:
+        UsageError: There is no such model or adapter.
+    """
+    wanted = read_filter(arguments.filter)
+    request = ScoringRequest(
+        model=arguments.model,
+        adapter=arguments.adapter or None,
+        context=arguments.context,
+        filter=wanted,
+        held_out_by=arguments.held_out_by,
+        limit=arguments.limit,
+    )
+    with Workspace(Path(arguments.project)) as workspace:
+        stages = workspace.scoring_runs.divergence(request)
+        run_stages(workspace, stages)
+        stage = stages[-1]
+        assert isinstance(stage, DivergenceStage)
+        with workspace.project.reading() as conn:
+            ends = divergences.ends(conn, stage.config_hash)
+        rows = workspace.services().conversations
+        most = rows.rows(rows.ids(ListQuery(wanted, "kl", True))[:LARGEST])
+    last = _Mean.of([bits for bits, _ in ends])
+    earlier = _Mean.of([bits for _, bits in ends if bits is not None])
+    result: dict[str, Any] = {
+        "conversations": len(ends),
+        "last": asdict(last),
+        "earlier": asdict(earlier),
+        "largest": [{"id": row.external_id, "kl": row.kl} for row in most if row.kl is not None],
+    }
+    lines = [
+        f"KL divergence from the model as it is, of {len(ends):,} conversations:",
+        f"  at their end       {last}",
+        f"  at earlier turns   {earlier}",
+        "the largest means over the turns of a conversation (--filter 'kl>1', and `list --sort kl --reverse`):",
+        *(f"  {row.kl:6.2f} bits  {one_line(row.external_id, 60)}" for row in most if row.kl is not None),
+    ]  # fmt: skip
+    Result(lines, result).print(arguments.json)
+    return WITH_GAPS if stage.without else DONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """A mean in bits with its 95% interval by the normal approximation over conversations; without one for a single
+    conversation, and without anything for none."""
+
+    bits: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> _Mean:
+        if len(values) < 2:
+            return cls(*values)
+        middle, half = mean(values), Z95 * stdev(values) / math.sqrt(len(values))
+        return cls(middle, middle - half, middle + half)
+
+    def __str__(self) -> str:
+        if self.bits is None:
+            return "–"
+        ends = "" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
+        return f"{self.bits:.2f} bits{ends}"
