@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.embedders.vectors import Numbers
-from engine.goals.questions.phrases import Phrase, clauses, phrases, sentences, verbs_of
+from engine.goals.questions.phrases import (
+    ADJECTIVES,
+    Phrase,
+    clauses,
+    phrases,
+    sentences,
+    verbs_of,
+)
 from engine.goals.questions.questions import Named, clipped
 from engine.goals.questions.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.questions.word_kinds import is_content, stem, stems
@@ -43,10 +50,15 @@ SPECIFIC = 1.5
 """Factor for a phrase of more than one content word: "rental car" says more than "car"."""
 SHORT = 0.5
 """Factor for a single word of two signs."""
-NOUNS_ALONE = 0.6
+NOUNS_ALONE = 0.3
 """Factor for a phrase without a verb."""
-NAMES_ALONE = 0.1
+NAMES_ALONE = 0.05
 """Factor for one of names only: a place or a title is seldom what somebody wants."""
+FILLED = 0.5
+"""A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
+too: "find a rental car" as "find a car"."""
+FILLED_BY, FILLED_BY_FEW = 0.04, 1.2
+"""Least weight of those who ask for the longer phrase, as a share of the texts; and in texts, so that it is not one."""
 FREE = 0.5
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
@@ -214,7 +226,35 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         if not phrase.verb:
             score *= NAMES_ALONE if usage.names_only(phrase) else NOUNS_ALONE
         found.append(_Candidate(score, phrase))
-    return sorted(found, key=lambda one: -one.score)
+    found.sort(key=lambda one: -one.score)
+    least = max(FILLED_BY_FEW, FILLED_BY * len(own.texts))
+    filled = [
+        _filled(one, found, own) if weights[one.phrase.content] >= least else one for one in found
+    ]
+    return sorted(filled, key=lambda one: -one.score)
+
+
+def _filled(candidate: _Candidate, others: Sequence[_Candidate], own: _Cluster) -> _Candidate:
+    """A longer phrase with the score of its best part, where most who mention the part mention the rest too.
+
+    Few put all of it into one phrase: who wants a car says elsewhere that it is to be rented.
+    """
+    phrase = candidate.phrase
+    if not phrase.verb:
+        return candidate
+    inside = own.share(phrase.content)
+    for part in others:
+        if part.score <= candidate.score:
+            break
+        added = phrase.content - part.phrase.content
+        if (
+            part.phrase.verb
+            and part.phrase.content < phrase.content
+            and not added <= ADJECTIVES
+            and inside >= FILLED * own.share(part.phrase.content)
+        ):
+            return _Candidate(part.score * (1 + 1e-9), phrase)
+    return candidate
 
 
 def _different(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]:

@@ -256,7 +256,7 @@ class _NounPhrase:
 
 _AFTER = word_set("online offline abroad live")
 """Adverbs that may end a phrase but are none: "watch a movie online"."""
-_NO_HEADS = word_set(
+ADJECTIVES = word_set(
     "available possible cheap cheaper cheapest good better best new free different nearby near close closest nearest "
     "lower higher big small large certain specific particular single double full main able sure interested due "
     "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
@@ -291,7 +291,7 @@ def _noun_phrase(words: list[str], at: int) -> _NounPhrase | None:
             break
         run.append(word)
         at += 1
-    while run and run[-1] in _NO_HEADS:
+    while run and run[-1] in ADJECTIVES:
         run.pop()
     return _NounPhrase(determiner, tuple(run), at) if run else None
 
@@ -397,8 +397,10 @@ def _phrase(
     cut: tuple[tuple[str, str], ...] = (),
 ) -> Iterator[Phrase]:
     reduced = tuple(map(stem, content))
+    told = [word for word in words if word not in DETERMINERS]
     if (
         not 2 <= len(words) <= MOST_WORDS
+        or len(set(told)) < len(told)  # "get the route to get home"
         or stem(content[-1]) in VAGUE_STEMS
         or content[-1].endswith("'s")
     ):

@@ -40,6 +40,20 @@ def test_what_members_ask_for() -> None:
     assert found[1].description == "Can you book a table for two?"
 
 
+def test_longer_phrase() -> None:
+    """The label is the longer phrase of a few where most say the rest of it elsewhere, not where few do."""
+    cars = [
+        "I need to find a rental car.",
+        "Find a rental car for me.",
+        "I want to find a car.\nIt should be a rental.",
+        "Could you find a car?\nRental for three days.",
+        "Please find a car.\nIs the rental cheap?",
+        "Find a car please.",
+    ]
+    assert named(cars, TABLES)[0].label == "Find a rental car"
+    assert named([*cars[:2], *[cars[-1]] * 4], TABLES)[0].label == "Find a car"
+
+
 def test_centre_first() -> None:
     """The sentence is of the member nearest to the centre that says the label."""
     labels = np.zeros(4, dtype=np.int32)

@@ -94,6 +94,14 @@ def test_form(text: str) -> None:
         assert one.verb or not FUNCTION_WORDS.intersection((one.words[0], one.words[-1]))
 
 
+def test_no_word_twice() -> None:
+    """No phrase says a word twice, but for articles."""
+    found = asked("I need to get the route to get home.")
+    assert "get the route" in found
+    assert not any("get home" in one for one in found)
+    assert "get the rating of the hotel" in asked("I need to get the rating of the hotel.")
+
+
 @given(st.lists(_PIECES, max_size=30).map(" ".join))
 def test_same_text_same_phrases(text: str) -> None:
     """Case and doubled spaces of a line do not change its phrases."""
