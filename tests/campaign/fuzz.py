@@ -64,6 +64,7 @@ from screens.training.compare_dialog import compare_content
 from screens.training.detail_dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
+from tests.campaign.stopping import until_stopped
 from tests.engine.completeness.test_block import JUDGE, item
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
@@ -561,7 +562,7 @@ def campaign(
         fuzz = Fuzz(folder, samples, servers)
         place = folder / "input"
         try:
-            for number in range(inputs):
+            for number in until_stopped(range(inputs)):
                 target = only[number % len(only)]
                 place.mkdir()
                 choice = random.Random(f"{seed} {number}")

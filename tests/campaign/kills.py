@@ -5,12 +5,14 @@
 Each round copies a prepared project, starts a command, and after a random part of the time that it takes undisturbed
 sends SIGKILL: to the command, to one of its children, or to all of them at once. Then the file must open and pass
 `PRAGMA integrity_check`, the same command must end well, and the project must have what the undisturbed run gave: every
-exported value bit for bit, and as many rows in every table, so that nothing is there twice.
+exported value bit for bit, and as many rows in every table, so that nothing is there twice. With `--pause SECONDS` the
+process is stopped for so long instead (SIGSTOP, SIGCONT), and must then end well by itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -23,16 +25,22 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.model.catalog import embedded_model
+from engine.run_directory.events import RunDirectory
 from engine.services.exports import export_lines
+from engine.services.training.history import RunHistory
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.store.project import Project
+from tests.campaign.stopping import until_stopped
 from tests.engine.model.weights import write_shallow
 from tests.engine.services.tuned import tune
+from tests.training.tiny_runs import tiny_base
+from tests.workbench.test_simulate_sharded import PLUMS
 
 COUNT = 40
 """Conversations of the projects."""
@@ -40,7 +48,7 @@ COUNT = 40
 ENDS = (0, 3)
 """Exit codes of a command that did its work; 3 says that something could not be taken or scored."""
 
-VOLATILE = ("given_at", "seconds")
+VOLATILE = ("given_at", "seconds", "timestamp")
 """Fields of exports that say when something was done, and how long it took."""
 
 UNCOUNTED = {"run", "sqlite_sequence", "setting", "reply"}
@@ -57,6 +65,8 @@ class Operation:
         kinds: What is exported and compared.
         output: A file that it writes in the folder of the round: whole or not there after a kill.
         events: Whether it prints events, none of which may be lost; those of a killed run count too.
+        module: The module that is run.
+        goes_on: What makes a run directory complete, where the command itself would begin another one.
     """
 
     command: tuple[str, ...]
@@ -64,6 +74,8 @@ class Operation:
     kinds: tuple[str, ...] = ("conversations", "table")
     output: str = ""
     events: bool = False
+    module: str = "workbench"
+    goes_on: tuple[str, ...] = ()
 
 
 IMPORT = ("import", "{p}", "{f}/talks.jsonl")
@@ -71,6 +83,19 @@ SCORE = ("run", "complete", "{p}", "--mode", "probe", "--no-tune", "--no-remaini
 CLUSTER = ("run", "cluster", "{p}", "--decide", "none", "--no-labels")
 WATCH = ("watch", "{p}", "{f}/grown.jsonl", "--once")
 TREES = ("run", "trees", "{p}", "--limit", "4", "--nodes", "60", "--max-tokens", "12")
+RUN_FOLDER = "p.training/r"
+TRAIN = (
+    "train", "{p}", "--base", "{f}/base", "--set", "batch=4", "--set", "valid_every=2", "--set", "precision=f32",
+    "--set", "max_tokens=400", "--set", "rank=4", "--set", "threads=1", "--epochs", "2", "--limit", "12", "--name", "r",
+)  # fmt: skip
+RECSIM = (
+    "simulate", "recsim", "{p}", "--limit", "2", "--turns", "2", "--user-tokens", "12", "--assistant-tokens", "12",
+    "--context", "2048",
+)  # fmt: skip
+SHARDED = (
+    "simulate", "sharded", "{p}", "{f}/plums.json", "--max-tokens", "12", "--context", "2048",
+    "--conditions", "full,sharded,recap",
+)  # fmt: skip
 
 OPERATIONS = {
     "import": Operation(IMPORT),
@@ -84,6 +109,13 @@ OPERATIONS = {
     "export": Operation(("export", "{p}", "table", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
     "watch": Operation(WATCH, (IMPORT, SCORE), ("conversations",), events=True),
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
+    "recsim": Operation(RECSIM, (IMPORT,)),
+    "sharded": Operation(SHARDED, (IMPORT,)),
+    "desk": Operation(("{p}",), (IMPORT, CLUSTER), ("decisions", "clusters"), module="tests.campaign.desk"),
+    "train": Operation(
+        TRAIN, (IMPORT,), ("conversations",), f"{RUN_FOLDER}/adapter.gguf",
+        goes_on=("train", "{p}", "--resume", "r"),
+    ),
 }  # fmt: skip
 
 
@@ -106,7 +138,8 @@ class Campaign:
     """Prepared projects, and the environment of all commands."""
 
     def __init__(self, folder: Path, keep: Path | None = None) -> None:
-        self.folder, self.keep = folder, keep
+        self.folder, self.keep, self.pause = folder, keep, 0.0
+        self.before_start: Callable[[], None] | None = None
         home = folder / "home"
         home.mkdir(parents=True)
         self.environment = {
@@ -150,20 +183,24 @@ class Campaign:
         (self.inputs / "verdicts.jsonl").write_text("\n".join(map(json.dumps, judged)), "utf-8")
         rated = [{"id": name, "score": n / COUNT} for n, name in enumerate(ids)]
         (self.inputs / "judge.jsonl").write_text("\n".join(map(json.dumps, rated)), "utf-8")
+        (self.inputs / "plums.json").write_text(json.dumps([PLUMS]), "utf-8")
 
-    def run(self, words: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
+    def run(
+        self, words: tuple[str, ...], folder: Path, module: str = "workbench"
+    ) -> subprocess.Popen[bytes]:
         """Starts a command in a session of its own."""
         filled = [word.format(p=folder / "p.wb", f=folder) for word in words]
         with (folder / "stdout.jsonl").open("ab") as out, (folder / "stderr.txt").open("ab") as err:
             out.write(b"\n")  # after a line that a kill cut
             out.flush()
             return subprocess.Popen(
-                [sys.executable, "-m", "workbench", *filled, "--json"],
+                [sys.executable, "-m", module, *filled, "--json"],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
+                preexec_fn=self.before_start,
             )
 
     def prepared(self, name: str) -> Path:
@@ -171,6 +208,8 @@ class Campaign:
         folder = self.folder / name
         if not folder.exists():
             shutil.copytree(self.inputs, folder)
+            if name == "train":
+                tiny_base(folder)
             for words in OPERATIONS[name].before:
                 code = self.run(words, folder).wait()
                 if code not in ENDS:
@@ -187,7 +226,7 @@ class Campaign:
         """Seconds and result of the command when nobody disturbs it."""
         folder = self.fresh(name, "round")
         began = time.monotonic()
-        code = self.run(OPERATIONS[name].command, folder).wait()
+        code = self.run(OPERATIONS[name].command, folder, OPERATIONS[name].module).wait()
         seconds = time.monotonic() - began
         if code not in ENDS:
             raise RuntimeError(
@@ -202,14 +241,21 @@ class Campaign:
     ) -> tuple[bool, str]:
         """Whether the command was still running when it was killed, and what is wrong afterwards, else empty."""
         folder = self.fresh(name, "round")
-        child = self.run(OPERATIONS[name].command, folder)
+        child = self.run(OPERATIONS[name].command, folder, OPERATIONS[name].module)
+        wrong = ""
         try:
             child.wait(choice.uniform(0, 1.1 * seconds))
             running = False
         except subprocess.TimeoutExpired:
             running = True
-            kill(child, choice)
-        wrong = self.after(name, folder, expected)
+            if self.pause:
+                code = pause(child, choice, self.pause)
+                if code not in ENDS:
+                    said = (folder / "stderr.txt").read_text("utf-8")[-400:]
+                    wrong = f"stopped for {self.pause:.0f} s, it ended with {code}: {said}"
+            else:
+                kill(child, choice)
+        wrong = wrong or self.after(name, folder, expected)
         if wrong and self.keep is not None:
             shutil.copytree(folder, self.keep / f"{name}-{time.time_ns()}")
         shutil.rmtree(folder)
@@ -227,11 +273,34 @@ class Campaign:
             if digest_of_file(output) != expected["output"]:
                 return f"{operation.output} is not whole"
             output.unlink()
-        code = self.run(operation.command, folder).wait()
+        code = self.again(operation, folder)
         if code not in ENDS:
             return f"the next run ended with {code}: {(folder / 'stderr.txt').read_text('utf-8')[-600:]}"
         found = result(folder, operation)
         return "" if found == expected else difference(expected, found)
+
+    def again(self, operation: Operation, folder: Path) -> int:
+        """The exit code of the same command, or of the one that goes on with what it began."""
+        begun = folder / RUN_FOLDER
+        if not operation.goes_on or not begun.is_dir():
+            return self.run(operation.command, folder, operation.module).wait()
+        history = RunHistory(RunDirectory(begun.resolve()))
+        # A trainer goes on when the program that started it is killed.
+        deadline = time.monotonic() + 120
+        while history.row().state == "running" and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if history.row().state == "finished":
+            return 0
+        return self.run(operation.goes_on, folder).wait()
+
+
+def pause(child: subprocess.Popen[bytes], choice: random.Random, seconds: float) -> int:
+    """Stops a command or one of its children, lets it go on, and returns the exit code of the command."""
+    target = choice.choice([child.pid, *descendants(child.pid)])
+    os.kill(target, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(target, signal.SIGCONT)
+    return child.wait(300)
 
 
 def kill(child: subprocess.Popen[bytes], choice: random.Random) -> None:
@@ -243,17 +312,21 @@ def kill(child: subprocess.Popen[bytes], choice: random.Random) -> None:
         try:
             child.wait(60)
         except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
+            for pid in (child.pid, *descendants(child.pid)):
+                os.kill(pid, signal.SIGKILL)
             child.wait()
             raise RuntimeError("the command hangs after its child was killed") from None
         return
     if target == "command":
         os.kill(child.pid, signal.SIGKILL)
     else:
-        os.killpg(child.pid, signal.SIGKILL)
+        for pid in (child.pid, *children):  # each has a session of its own
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     child.wait()
     deadline = time.monotonic() + 30
-    while any(map(is_running, children)):  # a worker whose parent died ends by itself
+    # a worker whose parent died ends by itself
+    while any(is_running(pid) and not is_trainer(pid) for pid in children):
         if time.monotonic() > deadline:
             raise RuntimeError(f"children are still there after 30 s: {children}")
         time.sleep(0.05)
@@ -270,6 +343,14 @@ def descendants(pid: int) -> list[int]:
         for word in words:
             found += [int(word), *descendants(int(word))]
     return found
+
+
+def is_trainer(pid: int) -> bool:
+    """Whether a process trains, which goes on when its parent dies."""
+    try:
+        return b"\0training\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def is_running(pid: int) -> bool:
@@ -292,6 +373,9 @@ def result(folder: Path, operation: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {"output": ""}
     if operation.output:
         found["output"] = digest_of_file(folder / operation.output)
+    if operation.goes_on:
+        run = RunHistory(RunDirectory((folder / RUN_FOLDER).resolve())).detail()
+        found["curves"] = [repr(run.loss), repr(run.valid)]
     with Project.open(folder / "p.wb", read_only=True) as project, project.reading() as conn:
         found["events"] = events(folder / "stdout.jsonl") if operation.events else {}
         for kind in operation.kinds:
@@ -322,12 +406,18 @@ def events(path: Path) -> dict[str, Any]:
 
 def digest_of_file(path: Path) -> str:
     """A file's content, without the places where it says when and of which project it was written."""
+    if path.suffix == ".gguf":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
     text = path.read_text("utf-8")
     return "".join(line for line in text.splitlines() if "UTC" not in line and "/p.wb" not in line)
 
 
-def without_times(line: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in line.items() if key not in VOLATILE}
+def without_times(line: Any) -> Any:
+    if isinstance(line, list):
+        return list(map(without_times, line))
+    if not isinstance(line, dict):
+        return line
+    return {key: without_times(value) for key, value in line.items() if key not in VOLATILE}
 
 
 def rows_of_tables(conn: sqlite3.Connection) -> Iterator[tuple[str, int]]:
@@ -371,13 +461,15 @@ def campaign(
     only: list[str],
     keep: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
+    pause: float = 0.0,
 ) -> Outcome:
-    """Runs `kills` rounds, the operations by turns."""
+    """Runs `kills` rounds, the operations by turns; with `pause` a process is stopped for so many seconds instead."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         made = Campaign(Path(folder) / "c", keep)
+        made.pause = pause
         references: dict[str, tuple[float, Any]] = {}
-        for number in range(kills):
+        for number in until_stopped(range(kills)):
             name = only[number % len(only)]
             if name not in references:
                 references[name] = made.reference(name)
@@ -405,12 +497,14 @@ def main() -> int:
         "--only", help=f"operations with commas between them, of: {', '.join(OPERATIONS)}"
     )
     parser.add_argument("--keep", type=Path, help="folder for what a failure left behind")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds to stop a process for")
     arguments = parser.parse_args()
     only = arguments.only.split(",") if arguments.only else list(OPERATIONS)
     began = time.monotonic()
     outcome = campaign(
-        arguments.kills, arguments.seed, only, arguments.keep, lambda line: print(line, flush=True)
-    )
+        arguments.kills, arguments.seed, only, arguments.keep, lambda line: print(line, flush=True),
+        arguments.pause,
+    )  # fmt: skip
     print(f"\n{'operation':<14}{'rounds':>8}{'killed':>8}")
     for name in only:
         print(f"{name:<14}{outcome.rounds[name]:>8}{outcome.killed[name]:>8}")

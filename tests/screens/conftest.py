@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.widgets import Input
 
+from tests.screens.driving import wait_for_idle
 from tests.screens.project import close_projects
 
 
@@ -38,16 +37,6 @@ def one_parse_of_each_style() -> Iterator[None]:
 def short_waits() -> Iterator[None]:
     """A key counts as handled as soon as the event loop has nothing left to do: Textual sleeps twice for 20 ms or more
     after each key. The pauses of `settle`, which follow, are Textual's own."""
-
-    async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:
-        loop: Any = asyncio.get_running_loop()
-        start, quiet = monotonic(), 0
-        while quiet < 2 or monotonic() - start < min_sleep:
-            await asyncio.sleep(0.001)
-            quiet = 0 if loop._ready else quiet + 1
-            if monotonic() - start > max_sleep:
-                break
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.app.wait_for_idle", wait_for_idle)
         yield

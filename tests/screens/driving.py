@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any
 
 from textual.pilot import Pilot
 from textual.widget import AwaitMount
@@ -44,6 +47,17 @@ async def opened(
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         yield pilot
+
+
+async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:
+    """Waits until the event loop has nothing left to do: in place of Textual's, which sleeps twice after each key."""
+    loop: Any = asyncio.get_running_loop()
+    start, quiet = monotonic(), 0
+    while quiet < 2 or monotonic() - start < min_sleep:
+        await asyncio.sleep(0.001)
+        quiet = 0 if loop._ready else quiet + 1
+        if monotonic() - start > max_sleep:
+            break
 
 
 async def settle(pilot: Pilot[None]) -> None:

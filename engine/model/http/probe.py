@@ -311,7 +311,8 @@ class _Probe:
         if isinstance(settings, dict) and (found := _positive(settings.get("n_ctx"))):
             return found
         listed = await self._got("models")
-        for entry in listed.get("data", []) if isinstance(listed, dict) else []:
+        entries = listed.get("data") if isinstance(listed, dict) else None
+        for entry in entries if isinstance(entries, list) else []:
             if not isinstance(entry, dict) or entry.get("id") != self._asker.address.model:
                 continue
             meta = entry.get("meta")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engine.completeness.logs import GAP
 from engine.conversation import STEP_OPENING
+from engine.errors import RequestRefused
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.dialects import Ask, laid_out, token_ids
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
@@ -69,7 +70,9 @@ class KnownTokens:
             self._ask, self._can.template, [{"role": "user", "content": content}]
         )
         self._layouts[content] = rendered
-        before, after = rendered.split(_MARK, 1)
+        before, mark, after = rendered.partition(_MARK)
+        if not mark:
+            raise RequestRefused("The endpoint laid out a message without its text.")
         await self.learn([before, after], special=True)
         await self.learn([before], special=True, start=True)
         await self.learn([prompt.reply])

@@ -136,8 +136,9 @@ class TestTrouble:
             probe(parse_address(url))
 
     def test_properties_that_are_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A server that answers with a list where its properties belong is probed without them."""
-        monkeypatch.setattr(ToyPeer, "get", lambda peer, path: (200, ["x"]))
+        """A server that has a list where its properties belong, and a number for its models, is probed without them."""
+        answers = {"/v1/models": {"data": 7}}
+        monkeypatch.setattr(ToyPeer, "get", lambda peer, path: (200, answers.get(path, ["x"])))
         assert probed("vllm").context is None
 
     def test_another_model(self) -> None:

@@ -111,6 +111,15 @@ class TestMessages:
         asked = peer.requests[0][1]["messages"][-1]["content"]
         assert asked.endswith('Begin your answer with: "It"')
 
+    def test_a_layout_without_the_text(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that lays a message out without its text is refused."""
+        monkeypatch.setattr(ToyModel, "render_chat", lambda model, messages: "nothing")
+        with (
+            endpoint("llama-server") as (model, _),
+            pytest.raises(RequestRefused, match="without its text"),
+        ):
+            over_http(model, CHAT)
+
     def test_raw_prompts_are_refused(self) -> None:
         """A prompt without a chat template is refused for an endpoint without raw completions, before a request."""
         with endpoint("chat") as (model, (peer,)):
