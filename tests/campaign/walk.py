@@ -6,8 +6,8 @@ A walk is a few hundred keys: most are bound where they are pressed, some anywhe
 hostile text, some change the size of the terminal, and some are events of jobs with hostile text. The projects are one
 of hostile texts (`tests/terminal/hostile.py`), the demo's, and one of hostile goals with training runs and a watch.
 Jobs start and run as they do for a person. A failure is an exception, a key after which the program answers nothing for
-`SECONDS`, or a control byte that a widget let through to the guard before the terminal. Counted, and no failure, are
-callbacks of the event loop that took more than 100 ms of processor time: meanwhile no key is answered.
+`SECONDS`, or a control byte in what is drawn. Counted, and no failure, are texts that only the guard at the terminal
+made safe, and callbacks of the event loop that took more than 100 ms of processor time: meanwhile no key is answered.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ from tests.engine.model.weights import write_shallow
 from tests.engine.services.tuned import tune
 from tests.screens.driving import wait_for_idle
 from tests.screens.goals.goal_project import build
+from tests.screens.test_hostile_text import CONTROL
 from tests.screens.training.training_runs import fail, finish, write_run
 from tests.terminal import hostile
-from tests.terminal.payloads import PAYLOADS
+from tests.terminal.payloads import NAME, PAYLOADS
 from workbench.app import WorkbenchApp
 from workbench.cli import main as workbench
 
@@ -74,10 +75,12 @@ class Outcome:
         screens: Keys by the screen or dialog on which they were pressed.
         blocked: Callbacks of the event loop that took longer than `BLOCKED_S` of processor time, by screen and name.
         longest: The longest of them in seconds, by the same.
+        guarded: Texts with control characters that a widget let through to the guard, by screen.
         failures: A sentence for each failure, with the keys before it.
     """
 
     keys: int = 0
+    guarded: Counter[str] = field(default_factory=Counter)
     screens: Counter[str] = field(default_factory=Counter)
     blocked: Counter[str] = field(default_factory=Counter)
     longest: dict[str, float] = field(default_factory=dict)
@@ -86,8 +89,9 @@ class Outcome:
 
 @contextmanager
 def measured(outcome: Outcome, app: App[Any]) -> Iterator[list[str]]:
-    """Counts the callbacks that block the event loop; gives the texts with control characters that reach the guard."""
-    run, guard, let_through = asyncio.Handle._run, ControlGuard.apply, []
+    """Counts the callbacks that block the event loop, and what the guard makes safe; gives what it lets out though it
+    has a control character."""
+    run, guard, let_out = asyncio.Handle._run, ControlGuard.apply, list[str]()
     collecting = 0.0
 
     def collected(phase: str, _: object) -> None:
@@ -109,8 +113,8 @@ def measured(outcome: Outcome, app: App[Any]) -> Iterator[list[str]]:
 
     def counted(self: ControlGuard, segments: list[Segment], background: Color) -> list[Segment]:
         kept = guard(self, segments, background)
-        if kept is not segments:
-            let_through.extend(segment.text for segment in segments)
+        outcome.guarded[type(app.screen).__name__] += kept is not segments
+        let_out.extend(one.text for one in kept if not one.control and CONTROL.search(one.text))
         return kept
 
     with (
@@ -120,7 +124,7 @@ def measured(outcome: Outcome, app: App[Any]) -> Iterator[list[str]]:
     ):
         gc.callbacks.append(collected)
         try:
-            yield let_through
+            yield let_out
         finally:
             gc.callbacks.remove(collected)
 
@@ -152,7 +156,7 @@ def projects(folder: Path) -> list[Path]:
         )
     write_run(third, "broken-off", 60)
     finish(write_run(third, "finished"))
-    fail(write_run(third, "failed", 30), f"It broke. {hostile.NAME}", hostile.NAME)
+    fail(write_run(third, "failed", 30), f"It broke. {NAME}", NAME)
     return [first, second / "demo.wb", third]
 
 
@@ -180,7 +184,7 @@ async def walk(path: Path, keys: int, choice: random.Random, outcome: Outcome) -
     with Workspace(path) as workspace:
         app = WorkbenchApp(workspace.services(), workspace.subscribe)
         try:
-            with measured(outcome, app) as let_through:
+            with measured(outcome, app) as let_out:
                 async with app.run_test(size=choice.choice(SIZES), notifications=True) as pilot:
                     await pilot.pause()
                     for _ in range(keys):
@@ -212,9 +216,9 @@ async def walk(path: Path, keys: int, choice: random.Random, outcome: Outcome) -
                             )
                             pressed.append(key)
                             await asyncio.wait_for(pilot.press(key), SECONDS)
-                        if let_through:
-                            where = type(app.screen).__name__
-                            return f"control bytes on {where}: {let_through[0][:80]!r} after {' '.join(pressed[-25:])}"
+                        if let_out:
+                            at_screen = type(app.screen).__name__
+                            return f"{let_out[0][:80]!r} on {at_screen} after {' '.join(pressed[-25:])}"
                         if app._exception is not None or not app.is_running:
                             break
                     app.workers.cancel_all()
@@ -282,6 +286,10 @@ def main() -> int:
     print(
         f"{outcome.keys:,} keys on {len(outcome.screens)} screens and dialogs, {len(outcome.failures)} failures,"
         f" {outcome.blocked.total()} times blocked, {seconds:.0f} s"
+    )
+    print(
+        f"made safe by the guard only: {outcome.guarded.total()} lines, on"
+        f" {', '.join(name for name, lines in outcome.guarded.most_common() if lines)}"
     )
     return 1 if outcome.failures else 0
 
