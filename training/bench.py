@@ -1,8 +1,8 @@
-"""`python -m training.bench RUN_DIR`: prints the speed of training beside that of a plain loop, as JSON.
+"""`python -m training.bench RUN_DIR ROUNDS SECONDS`: prints the speed of training beside that of a plain loop, as JSON.
 
 The plain loop is the usual one with `transformers` and PEFT: shuffled batches padded to their longest row, the
 model's own loss over the labels, AdamW. Both start with a new adapter on the same base, with the same batch size,
-precision and threads, and read every example once.
+precision and threads, and read every example once; they are measured by turns.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
+import statistics
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ from torch.optim import AdamW
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine import network_guard
+from engine.rounds import rounds
 from engine.run_directory.config import RETIRED_RECIPE, TrainConfig
 from engine.run_directory.events import RunDirectory
 from training.base import add_adapter, load_base
@@ -28,17 +31,25 @@ from training.curves import Validation
 from training.examples import Example, make_examples, read_logs
 from training.loop import AdapterTrainer, ExampleDataset, arguments, budget_for, collate
 
+_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes of the unit in which the system tells the memory of a process."""
+
 _MODEL_INPUTS = ("input_ids", "attention_mask", "labels")
 """Arguments that a model of `transformers` takes."""
 
 
-def bench(run: RunDirectory) -> dict[str, Any]:
+def bench(run: RunDirectory, most: int, seconds: float) -> dict[str, Any]:
     """Measures both loops on the data of a run directory.
 
+    Args:
+        most, seconds: Rounds, and time for them and for loading; there is one round at least.
+
     Returns:
-        `tokens_per_s` and `plain_tokens_per_s` (without padding), their `ratio`, and the size of the data:
-        `examples`, `tokens` (without padding), `padded` (tokens of the plain loop, with padding).
+        `tokens_per_s` and `plain_tokens_per_s` (without padding, medians), their `ratio` (median of the `ratios` of
+        neighbouring rounds), the size of the data: `examples`, `tokens` (without padding), `padded` (tokens of the
+        plain loop, with padding), and `peak_mb`, the most memory that the process had (10^6 bytes).
     """
+    end = time.monotonic() + seconds
     config = TrainConfig.load(run.config)
     assert config.recipe != RETIRED_RECIPE
     if config.threads:
@@ -55,18 +66,24 @@ def bench(run: RunDirectory) -> dict[str, Any]:
     model = add_adapter(base, config)
     # The first pass of a process is slower, so it is not measured.
     _seconds_plain(model, [[min(examples, key=lambda example: len(example.tokens))]], config)
-    plain = _seconds_plain(model, batches, config)
-    model = add_adapter(model.unload(), config)
-    seconds = _seconds_ours(model, examples, config, run)
+    plain, ours = [], []
+    for _ in rounds(most, end - time.monotonic()):
+        model = add_adapter(model.unload(), config)
+        plain.append(_seconds_plain(model, batches, config))
+        model = add_adapter(model.unload(), config)
+        ours.append(_seconds_ours(model, examples, config, run))
+    ratios = [theirs / mine for theirs, mine in zip(plain, ours, strict=True)]
     return {
-        "tokens_per_s": tokens / seconds,
-        "plain_tokens_per_s": tokens / plain,
-        "ratio": plain / seconds,
+        "tokens_per_s": tokens / statistics.median(ours),
+        "plain_tokens_per_s": tokens / statistics.median(plain),
+        "ratio": statistics.median(ratios),
+        "ratios": ratios,
         "examples": len(examples),
         "tokens": tokens,
         "padded": sum(
             len(batch) * max(len(example.tokens) for example in batch) for batch in batches
         ),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT / 1e6,
     }
 
 
@@ -121,7 +138,8 @@ def main(words: list[str]) -> int:
     # What the libraries print on standard output goes to standard error: standard output is data.
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    json.dump(bench(RunDirectory(Path(words[0]))), output)
+    folder, most, seconds = words
+    json.dump(bench(RunDirectory(Path(folder)), int(most), float(seconds)), output)
     output.close()
     return 0
 

@@ -9,8 +9,8 @@ conversations (the system prompt of an agent, a greeting) say nothing about two 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -33,8 +33,8 @@ MANY = 10
 MANY_SHARE = 0.1
 """A shingle of more than `MANY` conversations, and of more than this share of all, is left out."""
 
-ROWS = 1_000
-"""Conversations that are compared with all at once."""
+MEETINGS = 10_000_000
+"""Common shingles of two conversations that are counted at once; they take up to some hundred megabytes."""
 
 PAIRS = 100_000
 """Pairs of conversations whose shingles are counted at once."""
@@ -74,12 +74,15 @@ def groups(found: Sequence[Ints]) -> Ints:
     has = _table(owner, column, (count, len(spread)))
     rare = _rarest(owner, spread[column], size)
     seldom = _table(owner[rare], column[rare], has.shape)
+    frequent = size - _rare_count(size)
     links = []
-    for begin in range(0, count, ROWS):
-        pairs = (seldom[begin : begin + ROWS] @ seldom.T).tocoo()
+    for begin, end in _parts(seldom):
+        pairs = (seldom[begin:end] @ seldom.T).tocoo()
         one, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
-        later = other > one
-        one, other = one[later], other[later]
+        # What they share beyond their rare shingles are frequent ones of one of the two.
+        most = pairs.data + np.maximum(frequent[one], frequent[other])
+        possible = (other > one) & (most >= _needed(size[one] + size[other]))
+        one, other = one[possible], other[possible]
         for at in range(0, len(one), PAIRS):
             left, right = one[at : at + PAIRS], other[at : at + PAIRS]
             both = np.asarray(has[left].multiply(has[right]).sum(axis=1)).ravel()
@@ -101,6 +104,16 @@ def _table(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
     return csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=shape)
 
 
+def _parts(seldom: csr_array) -> Iterator[tuple[int, int]]:
+    """Ranges of rows whose product with all rows takes about `MEETINGS` multiplications, at least one row each."""
+    meetings = np.cumsum(seldom @ seldom.sum(axis=0))
+    begin = done = 0
+    while begin < len(meetings):
+        end = max(begin + 1, int(np.searchsorted(meetings, done + MEETINGS, side="right")))
+        yield begin, end
+        begin, done = end, meetings[end - 1]
+
+
 def _rarest(owner: Ints, spread: Ints, size: Ints) -> Ints:
     """Places of the rarest three fifths of the shingles of each conversation, and one more.
 
@@ -116,5 +129,14 @@ def _rarest(owner: Ints, spread: Ints, size: Ints) -> Ints:
     # a stable order of all shingles: equally rare ones by their checksums, in which they are given
     order = np.lexsort((np.arange(len(owner)), spread, owner))
     nth = np.arange(len(owner)) - (np.cumsum(size) - size)[owner]
-    kept = size - np.ceil(SHARED * size - 1e-9).astype(np.int64) + 1
-    return np.asarray(order[nth < kept[owner]])
+    return np.asarray(order[nth < _rare_count(size)[owner]])
+
+
+def _rare_count(size: Ints) -> Ints:
+    """How many of so many shingles are its rarest; never more than there are."""
+    return np.asarray(np.minimum(size, size - np.ceil(SHARED * size - 1e-9).astype(np.int64) + 1))
+
+
+def _needed(both: Ints) -> NDArray[np.floating[Any]]:
+    """The least number of common shingles of two nearly equal conversations that have so many together."""
+    return SHARED / (1 + SHARED) * both - 1e-9

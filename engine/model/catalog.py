@@ -16,7 +16,7 @@ from typing import Any
 
 from engine.errors import ModelFileError, NameTaken, NotFound, NotYet
 from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
-from engine.model.adapter_merging import LARGEST
+from engine.model.adapter_merging import LARGEST, MERGED
 from engine.model.catalog_file import CatalogFile
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
@@ -302,8 +302,8 @@ class Catalog:
             if self._kept.adapters_used.get(digest) != str(file):
                 self._kept.adapters_used[digest] = str(file)
                 self._kept.save_if_possible()
-            if kind == "bf16" and path.stat().st_size <= LARGEST:
-                fingerprints["adapter_merged"] = "bf16"
+            if kind in MERGED and path.stat().st_size <= LARGEST:
+                fingerprints["adapter_merged"] = kind
                 merged = (
                     self.cache
                     / "merged"

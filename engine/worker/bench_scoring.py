@@ -18,6 +18,7 @@ from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import ContextTooSmall
 from engine.model.interface import Span, TokenModel, log_probs
+from engine.rounds import rounds
 
 Report = Callable[[str], None]
 
@@ -26,10 +27,14 @@ def bench_scoring(
     scorer: BoundaryScorer,
     blocks: Sequence[Sequence[LogItem]],
     question: Question,
-    rounds: int,
+    most: int,
+    seconds: float,
     report: Report,
 ) -> dict[str, Any]:
     """Scoring against `llama_decode` of the same tokens in full batches with one row of logits each.
+
+    Args:
+        most, seconds: Rounds, see `engine.rounds`.
 
     Returns:
         `tokens` (of the logs, prompt included up to the log), `decoded_tokens` (by the scorer: forks add, shared
@@ -51,8 +56,8 @@ def bench_scoring(
         scorer, blocks[:1], question
     )  # the first batches of a process are slower than all later ones
     scoring, raw = [], []
-    for number in range(rounds):
-        report(f"scoring against bare decoding, round {number + 1} of {rounds}")
+    for number in rounds(most, seconds):
+        report(f"scoring against bare decoding, round {number + 1} of at most {most}")
         decoded = 0
         scorer.forget()
         start = time.perf_counter()
@@ -78,17 +83,21 @@ def bench_prompts(
     scorer: BoundaryScorer,
     block: Sequence[LogItem],
     question: Question,
-    rounds: int,
+    most: int,
+    seconds: float,
     report: Report,
 ) -> dict[str, Any]:
     """Scoring against one prompt per boundary: the prefix alone, prefilled from an empty cache.
 
     Such a prompt only reads the end tag, where scoring reads the continuation too, so the speed-up is a lower bound.
 
+    Args:
+        most, seconds: Rounds, see `engine.rounds`.
+
     Returns:
         `boundaries`, `tokens` (of the logs), `tokens_per_s` and `per_boundary_tokens_per_s` (log tokens, each counted
-        once, over the median time), `speedup_over_reprompt` (median of the ratios), and `largest_difference` of any
-        `p_end` between the two ways, which is the batch noise of the model.
+        once, over the median time), `speedup_over_reprompt` (median of the ratios), `speedups` (those ratios), and
+        `largest_difference` of any `p_end` between the two ways, which is the batch noise of the model.
     """
     model = scorer.model
     items = list(block)
@@ -96,8 +105,8 @@ def bench_prompts(
     tokens = sum(len(_log(model, item, question)) for item in items)
     together, apart = [], []
     difference = 0.0
-    for number in range(rounds):
-        report(f"scoring against one prompt per boundary, round {number + 1} of {rounds}")
+    for number in rounds(most, seconds):
+        report(f"scoring against one prompt per boundary, round {number + 1} of at most {most}")
         scorer.forget()
         start = time.perf_counter()
         scores = _score(scorer, [block], question)
@@ -109,14 +118,14 @@ def bench_prompts(
         pairs = zip(found, answers, strict=True)
         difference = max(difference, *(abs(ours - theirs) for ours, theirs in pairs))
     scorer.forget()
+    speedups = [theirs / ours for ours, theirs in zip(together, apart, strict=True)]
     return {
         "boundaries": len(prompts),
         "tokens": tokens,
         "tokens_per_s": tokens / statistics.median(together),
         "per_boundary_tokens_per_s": tokens / statistics.median(apart),
-        "speedup_over_reprompt": statistics.median(
-            theirs / ours for ours, theirs in zip(together, apart, strict=True)
-        ),
+        "speedup_over_reprompt": statistics.median(speedups),
+        "speedups": speedups,
         "largest_difference": difference,
     }
 
@@ -125,29 +134,33 @@ def bench_growing(
     scorer: BoundaryScorer,
     items: Sequence[LogItem],
     question: Question,
-    rounds: int,
+    most: int,
+    seconds: float,
     report: Report,
 ) -> dict[str, Any]:
     """Logs that grow side by side, boundary by boundary, on kept cells against reading each of them anew.
 
     An event is one log that grew to its next boundary; each is scored by itself, as it comes.
 
+    Args:
+        most, seconds: Rounds, see `engine.rounds`.
+
     Returns:
         `events`, `events_per_s` and `anew_events_per_s` (over the median times), `speedup_over_anew` (median of the
         ratios of neighbouring rounds) and `speedups` (those ratios), and `largest_difference` of any `p_end` between
         the two ways, which is the batch noise of the model.
     """
-    most = max(len(item.boundaries) for item in items)
+    longest = max(len(item.boundaries) for item in items)
     events = [
         LogItem(item.texts[: item.boundaries[turn] + 1], item.boundaries[: turn + 1], item.kept)
-        for turn in range(most)
+        for turn in range(longest)
         for item in items
         if turn < len(item.boundaries)
     ]
     growing, anew = [], []
     difference = 0.0
-    for number in range(rounds):
-        report(f"logs that grow against reading each anew, round {number + 1} of {rounds}")
+    for number in rounds(most, seconds):
+        report(f"logs that grow against reading each anew, round {number + 1} of at most {most}")
         kept = KeptLogs()
         start = time.perf_counter()
         ours = [score_block(scorer, [event], question, kept=kept)[0] for event in events]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model.interface import Span
 from engine.model.llamacpp import LlamaModel
 from engine.model.llamacpp.highlevel import HighLevel
+from engine.rounds import rounds
 from engine.trees.growth import Grower
 from engine.trees.roster import Job
 from engine.trees.tree import ROOT, Tree, TreeOptions
@@ -17,60 +20,99 @@ from engine.worker.requests import BenchTrees
 Report = Callable[[str], None]
 
 
+PROMPTED = 3
+"""Branches of each tree that are grown by a prompt of their own; each tells what the others cost."""
+
+
 def bench_trees(model: LlamaModel, request: BenchTrees, report: Report) -> dict[str, Any]:
-    """Grows the same trees in three ways.
+    """Grows the same trees in three ways, some of them by turns, until the time is used.
 
     Args:
-        request: `reprompted` is how many of the prompts the slow way gets.
+        request: `at_once` trees are grown in a round, each on a prompt of its own.
 
     Returns:
-        `nodes` and `leaves` of all trees, `median_leaves`, `prompt_tokens`, `seconds`; `sequential_seconds` (one
-        sequence, a token a decode, what is common with the path or prompt before stays cached) for the same trees;
+        `trees`, `nodes` and `leaves` of all trees, `median_leaves`, `prompt_tokens`, `seconds`; `sequential_seconds`
+        (one sequence, a token a decode, what is common with the path or prompt before stays cached);
         `raw_decode_seconds` (the part of `seconds` inside the decoder); `reprompt_seconds` (through the high-level
-        interface, for each branch a prompt, then token by token along its best continuation) and `subset_seconds`
-        (grown together as above) for the first `reprompted` prompts; `largest_difference` of a node's probability
+        interface, for each branch a prompt, then token by token along its best continuation), reckoned from the means
+        of `reprompted_branches` of the `branches`; `sequential_ratios` and `reprompt_ratios`, the time in these ways
+        as a multiple of that of growing together, for each round; `largest_difference` of a node's probability
         between growing together and sequentially, which is the batch noise of the model; `differing_nodes`, in one
         tree only; `same_leaves`: whether there is none but those that the noise lifts over alpha.
     """
-    options = request.options
+    options, size = request.options, request.at_once
     prompts = [model.tokenize(text, start=True) for text in request.prompts]
-    report("growing together")
-    together, seconds, raw = _together(model, prompts, options)
-    report("growing one sequence at a time")
-    began = time.perf_counter()
-    apart = _one_by_one(model, prompts, options)
-    sequential = time.perf_counter() - began
-    some = prompts[: request.reprompted]
-    report("growing the first ones together")
-    _, subset, _ = _together(model, some, options)
-    report("growing with a prompt for each branch")
+    groups = [prompts[at : at + size] for at in range(0, len(prompts), size)]
+    together: list[Tree] = []
+    apart: list[Tree] = []
+    seconds, raw, sequential, reprompt = [], [], [], []
+    prompted = 0
     plain = HighLevel(
         model.path, model.capacity.context, model.capacity.batch, model.options.threads
     )
     try:
-        plain.prompt(some[0])  # the first call of a context is slower than all later ones
-        began = time.perf_counter()
-        for prompt in some:
-            _reprompted(plain, prompt, _tree(model, options))
-        reprompt = time.perf_counter() - began
+        plain.prompt(prompts[0])  # the first call of a context is slower than all later ones
+        for number in rounds(len(groups), request.seconds):
+            group = groups[number]
+            of = f"round {number + 1} of at most {len(groups)}"
+            report(f"growing {len(group)} trees together, {of}")
+            trees, took, decoding = _together(model, group, options)
+            together += trees
+            seconds.append(took)
+            raw.append(decoding)
+            report(f"growing one sequence at a time, {of}")
+            began = time.perf_counter()
+            apart += _one_by_one(model, group, options)
+            sequential.append(time.perf_counter() - began)
+            report(f"growing with a prompt for each branch, {of}")
+            times = _Times()
+            for prompt in group:
+                _reprompted(plain, prompt, _tree(model, options), times)
+            prompted += len(times.prompts)
+            reprompt.append(sum(map(times.of_whole, trees)))
     finally:
         plain.close()
     leaves = sorted(len(tree.leaves()) for tree in together)
     same, differing, difference = _compared(together, apart)
     return {
+        "trees": len(together),
         "nodes": sum(len(tree.nodes) for tree in together),
         "leaves": sum(leaves),
         "median_leaves": leaves[len(leaves) // 2],
-        "prompt_tokens": sum(map(len, prompts)),
-        "seconds": seconds,
-        "raw_decode_seconds": raw,
-        "sequential_seconds": sequential,
-        "reprompt_seconds": reprompt,
-        "subset_seconds": subset,
+        "prompt_tokens": sum(map(len, prompts[: len(together)])),
+        "seconds": sum(seconds),
+        "raw_decode_seconds": sum(raw),
+        "sequential_seconds": sum(sequential),
+        "sequential_ratios": [a / b for a, b in zip(sequential, seconds, strict=True)],
+        "reprompt_seconds": sum(reprompt),
+        "reprompt_ratios": [a / b for a, b in zip(reprompt, seconds, strict=True)],
+        "reprompted_branches": prompted,
+        "branches": sum(_read(tree)[1] for tree in together),
         "same_leaves": same,
         "differing_nodes": differing,
         "largest_difference": difference,
     }
+
+
+@dataclass(slots=True)
+class _Times:
+    """Seconds of each prompt and of each further token of some branches."""
+
+    prompts: list[float] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)
+
+    def of_whole(self, tree: Tree) -> float:
+        """The expected seconds of a tree with a prompt for each of its branches."""
+        nodes, branches = _read(tree)
+        step = statistics.fmean(self.steps) if self.steps else 0.0
+        return branches * statistics.fmean(self.prompts) + (nodes - branches) * step
+
+
+def _read(tree: Tree) -> tuple[int, int]:
+    """Number of nodes whose distribution was read, and how many branches these make."""
+    read = [node for node in tree.nodes if node.entropy is not None]
+    ends = [node for node in read if all(tree.nodes[at].entropy is None for at in node.children)]
+    return len(read), len(ends)
 
 
 def _tree(model: LlamaModel, options: TreeOptions) -> Tree:
@@ -118,20 +160,23 @@ def _sequential(model: LlamaModel, prompt: Sequence[int], cached: int, tree: Tre
         stack.extend(reversed(tree.expand(node, transform.apply(row))))
 
 
-def _reprompted(model: HighLevel, prompt: Sequence[int], tree: Tree) -> None:
-    """Each branch by a prompt of its own, then along its most probable continuation."""
+def _reprompted(model: HighLevel, prompt: Sequence[int], tree: Tree, times: _Times) -> None:
+    """The first branches, each by a prompt of its own, then along its most probable continuation."""
     transform = tree.options.transform
     branches = [ROOT]
-    while branches:
+    for _ in range(PROMPTED):
+        if not branches:
+            return
         node = branches.pop()
+        began = time.perf_counter()
         row = model.prompt([*prompt, *tree.tokens(node)])
-        while True:
-            children = tree.expand(node, transform.apply(row))
-            if not children:
-                break
+        times.prompts.append(time.perf_counter() - began)
+        while children := tree.expand(node, transform.apply(row)):
             branches.extend(children[1:])
             node = children[0]
+            began = time.perf_counter()
             row = model.go_on([tree.nodes[node].token])
+            times.steps.append(time.perf_counter() - began)
 
 
 def _compared(trees: Sequence[Tree], others: Sequence[Tree]) -> tuple[bool, int, float]:

@@ -81,35 +81,41 @@ class ModelProcess(WorkerProcess, ModelClient):
         long: Sequence[LogItem],
         question: Question,
         rounds: int,
+        seconds: float,
         progress: OnProgress | None = None,
     ) -> dict[str, Any]:
         """Measures scoring on the loaded model.
+
+        Args:
+            rounds, seconds: Most rounds, and time for those of `blocks` and as much for those of `long`.
 
         Returns:
             `scoring`: `blocks` against bare decoding; `prompts`: `long` against one prompt per boundary, left out
             where `long` is empty. See `engine.worker.bench_scoring`.
         """
-        return self.ask(BenchScoring(blocks, long, question, rounds), progress)
+        return self.ask(BenchScoring(blocks, long, question, rounds, seconds), progress)
 
     def bench_growing(
         self,
         items: Sequence[LogItem],
         question: Question,
         rounds: int,
+        seconds: float,
         progress: OnProgress | None = None,
     ) -> dict[str, Any]:
         """Measures logs that grow on the loaded model; see `engine.worker.bench_scoring.bench_growing`."""
-        return self.ask(BenchGrowing(items, question, rounds), progress)
+        return self.ask(BenchGrowing(items, question, rounds, seconds), progress)
 
     def bench_trees(
         self,
         prompts: Sequence[str],
         options: TreeOptions,
-        reprompted: int,
+        at_once: int,
+        seconds: float,
         progress: OnProgress | None = None,
     ) -> dict[str, Any]:
         """Measures the growth of trees on the loaded model; see `engine.worker.bench_trees`."""
-        return self.ask(BenchTrees(prompts, options, reprompted), progress)
+        return self.ask(BenchTrees(prompts, options, at_once, seconds), progress)
 
     def memory(self, path: Path, options: LoadOptions) -> dict[str, Any]:
         """Bytes that loading a model will take: `weights`, `cache`, and what is `available` (None if unknown)."""

@@ -250,6 +250,7 @@ class BenchScoring(Request[dict[str, Any]]):
     long: Sequence[LogItem]
     question: Question
     rounds: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,7 @@ class BenchGrowing(Request[dict[str, Any]]):
     items: Sequence[LogItem]
     question: Question
     rounds: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,4 +269,5 @@ class BenchTrees(Request[dict[str, Any]]):
 
     prompts: Sequence[str]
     options: TreeOptions
-    reprompted: int
+    at_once: int
+    seconds: float

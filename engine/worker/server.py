@@ -367,17 +367,16 @@ class Server:
     def _bench_scoring(self, request: BenchScoring) -> dict[str, Any]:
         self._ready()
         scorer, question, rounds = self._ready_scorer(), request.question, request.rounds
-        found = {"scoring": bench_scoring(scorer, request.blocks, question, rounds, self._note)}
+        limits = rounds, request.seconds, self._note
+        found = {"scoring": bench_scoring(scorer, request.blocks, question, *limits)}
         if request.long:
-            # One prompt per boundary is so much slower that fewer rounds show it.
-            rounds = max(1, rounds // 2)
-            found["prompts"] = bench_prompts(scorer, request.long, question, rounds, self._note)
+            found["prompts"] = bench_prompts(scorer, request.long, question, *limits)
         return found
 
     def _bench_growing(self, request: BenchGrowing) -> dict[str, Any]:
         self._ready()
-        scorer = self._ready_scorer()
-        return bench_growing(scorer, request.items, request.question, request.rounds, self._note)
+        limits = request.rounds, request.seconds, self._note
+        return bench_growing(self._ready_scorer(), request.items, request.question, *limits)
 
     def _bench_trees(self, request: BenchTrees) -> dict[str, Any]:
         self._ready_scorer().forget()

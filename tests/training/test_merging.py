@@ -9,7 +9,9 @@ import pytest
 from engine.errors import ModelFileError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.adapter_merging import KEPT, merge
+from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
+from engine.model.llamacpp import quantize
 from engine.worker.client import ModelProcess
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
 from training.gguf_adapter import convert, fingerprint_of
@@ -48,6 +50,27 @@ class TestMerged:
         assert inside == pytest.approx(beside, abs=1e-4)
         assert inside != pytest.approx(bare, abs=1e-2)
         assert merged.is_file()
+
+    @pytest.mark.parametrize(("kind", "step"), [("f16", 2**-11), ("bf16", 2**-8)])
+    def test_sixteen_bits(
+        self, pair: tuple[Path, Path], tmp_path: Path, kind: str, step: float
+    ) -> None:
+        """Merged into the tuned formats, every number is that of F32 rounded to the format."""
+        base, adapter = pair
+        quantize(base, tmp_path / "narrow.gguf", kind, 1)
+        folder = tmp_path / "cache"
+        merge(tmp_path / "narrow.gguf", adapter, folder / "merged.gguf")
+        merge(base, adapter, folder / "exact.gguf")
+        narrow = read_gguf(tmp_path / "narrow.gguf")
+        merged, exact = read_gguf(folder / "merged.gguf"), read_gguf(folder / "exact.gguf")
+        changed = 0
+        for name in exact.tensors:
+            wanted, found, before = (one.vector(name) for one in (exact, merged, narrow))
+            assert wanted is not None
+            assert found is not None
+            assert found == pytest.approx(wanted, rel=3 * step, abs=3 * step * abs(wanted).max())
+            changed += bool((found != before).any())
+        assert changed
 
     def test_the_base_stays_as_it_is(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         """Only the copy changes, and only where the adapter has matrices."""

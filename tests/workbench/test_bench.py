@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,11 +20,12 @@ from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.engine.services.tuned import tune
 from tests.engine.store.support import check_whole, content
-from workbench.bench import PARTS, run
+from workbench.bench import BUDGET, PARTS, run, runner
 from workbench.bench.bare_import import bare_import
 from workbench.bench.datasets import long_items, scoring_blocks, write_import_file
 from workbench.bench.list_project import TAG, write_list_project
 from workbench.bench.list_times import FILTERS, SEARCHES
+from workbench.bench.runner import SECONDS
 from workbench.cli import main
 
 
@@ -88,7 +90,9 @@ class TestParts:
     def test_startup(self, tmp_path: Path) -> None:
         """The program is started as a process and draws a project in a terminal."""
         found = quick(tmp_path, "startup")["startup"]
-        positive(found, "help_s", "app_import_s", "first_paint_s")
+        positive(
+            found, "help_s", "app_import_s", "first_paint_s", "bare_paint_s", "paint_over_bare"
+        )
         assert found["help_s"] <= found["help_median_s"]
 
     def test_model(self, shallow_weights: Path, tmp_path: Path) -> None:
@@ -146,6 +150,40 @@ class TestParts:
         assert "cores: 4711" in printed.err
         (tmp_path / "before.json").write_text("[]")
         assert main(command) == 2
+
+    def test_budget(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each part is given its share of the minutes, and one that takes longer is named."""
+        told: dict[str, float] = {}
+
+        def part(name: str) -> Any:
+            def work(progress: Any, *, seconds: float, **size: Any) -> dict[str, Any]:
+                told[name] = seconds
+                return {}
+
+            return work
+
+        for name in ("startup", "import", "list", "goals", "training"):
+            monkeypatch.setattr(runner, f"bench_{name}", part(name))
+        notes: list[str] = []
+        which = ["startup", "import", "list", "goals", "training"]
+        work = partial(run, which, notes.append, data=tmp_path / "data", cache=tmp_path / "cache")
+        found = work(minutes=BUDGET)
+        assert told == found["part_budget_seconds"] == {name: SECONDS[name] for name in which}
+        assert sum(SECONDS.values()) == 60 * BUDGET
+        assert notes == []
+        work(minutes=1e-9)
+        assert told["list"] < 1e-6
+        assert [note.split()[0] for note in notes] == which
+
+    def test_trees(self, shallow_weights: Path, tmp_path: Path) -> None:
+        """Trees are grown in three ways, with a ratio for each round, and are the same within the model's noise."""
+        tune(shallow_weights, tmp_path / "data", tmp_path / "cache")
+        found = quick(tmp_path, "trees")["trees"]
+        positive(found, "speedup_over_reprompt", "speedup_over_sequential", "overhead_over_raw")
+        assert found["trees"] == 1
+        assert len(found["reprompt_ratios"]) == len(found["sequential_ratios"]) == 1
+        assert 0 < found["reprompted_branches"] <= found["branches"]
+        assert found["same_leaves"]
 
     def test_unknown_part(self, tmp_path: Path) -> None:
         """A part that does not exist is an error of usage that names those that do."""

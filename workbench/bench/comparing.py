@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-NOT_SPEED = ("machine",)
+NOT_SPEED = ("machine", "part_budget_seconds")
 """Entries of a result that are no figures of a part."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,10 @@ from workbench.bench.datasets import long_items, scoring_blocks
 from workbench.bench.tuning import tuned_entry
 
 SECONDS = 5
-"""Length of what is scored once, in seconds of bare decoding; all rounds together take two to four minutes."""
+"""Length of what is scored once, in seconds of bare decoding, where the time allows it."""
+
+PASSES = 30
+"""Times that what is scored once is read by one round of everything, with some room."""
 
 LEAST_TOKENS, MOST_TOKENS = 500, 12_000
 CHARS_PER_TOKEN = 2.33
@@ -40,13 +44,16 @@ def bench_completeness(
     long: int = LONG,
     turns: int = TURNS,
     rounds: int = 3,
+    seconds: float = math.inf,
     fitted: int = FIT_CONVERSATIONS,
 ) -> dict[str, Any]:
     """Scores sample conversations in the model process, in the modes `probe`, `tuned` and `base`.
 
     Args:
-        chars: How much is scored against bare decoding; None takes what the model reads in `SECONDS`.
+        chars: How much is scored against bare decoding; None takes what the model reads in `SECONDS`, or less where
+            the time is short.
         long, turns: Conversations, and boundaries in each, that are scored against one prompt per boundary.
+        rounds, seconds: Most rounds of each comparison, and time for all of them.
         fitted: Conversations with made states that a probe is fitted to.
 
     Returns:
@@ -55,18 +62,25 @@ def bench_completeness(
         for mode `base` with `base_` in front, and those against bare decoding for `probe` with `probe_`.
         `probe_fit_seconds` is the time of one cross-fit; `model` says what ran.
     """
+    end = time.monotonic() + seconds
     tuned_entry(catalog, process, progress)
     model = catalog.runnable(catalog.entry(None))
     process.load(model.path, model.options)
-    blocks, items = scoring_blocks(chars or _chars(model.tokens_per_s)), long_items(long, turns)
+    once = min(SECONDS, seconds / PASSES)
+    blocks = scoring_blocks(chars or _chars(model.tokens_per_s, once))
+    items = long_items(long, turns)
     found: dict[str, Any] = {"model": model.label}
+    comparisons = 2 * len(MODES) - 1
     for mode, prefix in MODES:
+        each = max(0.0, end - time.monotonic()) / comparisons
+        comparisons -= 1 if mode == "probe" else 2
         prompts = {"base": parse_prompt("base", prompt_text("base"))}
         answer = process.bench_scoring(
             blocks,
             [] if mode == "probe" else items,
             question_for(mode, prompts, None),
             rounds,
+            each,
             lambda _, note, mode=mode: progress(f"mode {mode}: {note}"),  # type: ignore[misc]
         )
         scoring = answer["scoring"]
@@ -82,6 +96,7 @@ def bench_completeness(
             figures |= {
                 "per_boundary_tokens_per_s": prompted["per_boundary_tokens_per_s"],
                 "speedup_over_reprompt": prompted["speedup_over_reprompt"],
+                "speedups": prompted["speedups"],
                 "long_tokens": prompted["tokens"],
                 "long_boundaries": prompted["boundaries"],
                 "long_tokens_per_s": prompted["tokens_per_s"],
@@ -94,8 +109,8 @@ def bench_completeness(
     return found
 
 
-def _chars(speed: float | None) -> int:
-    tokens = min(max((speed or 0) * SECONDS, LEAST_TOKENS), MOST_TOKENS)
+def _chars(speed: float | None, seconds: float) -> int:
+    tokens = min(max((speed or 0) * seconds, LEAST_TOKENS), MOST_TOKENS)
     return round(tokens * CHARS_PER_TOKEN)
 
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.errors import WorkbenchError
 
-SIZES = (1_000, 100_000)
+SIZES = (1_000, 10_000, 100_000)
 TASKS = ("propose_k", "cluster", "sklearn", "index", "brute")
 
 
 def bench_goals(
-    progress: Callable[[str], None], *, sizes: Sequence[int] = SIZES
+    progress: Callable[[str], None], *, sizes: Sequence[int] = SIZES, seconds: float = math.inf
 ) -> dict[str, dict[str, Any]]:
     """Makes vectors with a structure that is known and measures each task in a process of its own.
+
+    Args:
+        sizes: Numbers of vectors, rising.
+        seconds: Time for all; a size is left out when it is not likely to end in time, as long as the one before took.
 
     Returns:
         For each size, by its number as text: `dimensions`, `goals` (clusters that are there), `k` (clusters asked for),
@@ -31,7 +37,17 @@ def bench_goals(
         and `recall` (share of the exact ten), and `brute`, scikit-learn's search. `speedup` and `search_speedup` are
         ratios of these.
     """
-    return {str(size): _measured(size, progress) for size in sizes}
+    end = time.monotonic() + seconds
+    found: dict[str, dict[str, Any]] = {}
+    each = 0.0
+    for size in sizes:
+        began = time.monotonic()
+        if found and began + each * size > end:
+            progress(f"no time for {size:,} vectors")
+            break
+        found[str(size)] = _measured(size, progress)
+        each = (time.monotonic() - began) / size
+    return found
 
 
 def _measured(rows: int, progress: Callable[[str], None]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 from engine.errors import WorkbenchError
 from engine.jobs.runner import JobDone, JobRunner
+from engine.rounds import rounds
 from engine.stages.importing import ImportStage
 from engine.store.project import Project
 from workbench.bench.bare_import import bare_import
@@ -20,13 +22,14 @@ MESSAGES = 20_000
 
 
 def bench_import(
-    progress: Callable[[str], None], *, messages: int = MESSAGES, rounds: int = 3,
-    file: Path | None = None,
+    progress: Callable[[str], None], *, messages: int = MESSAGES, most: int = 3,
+    seconds: float = math.inf, file: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Imports a file with the program and with the baseline by turns, each time into a new project.
 
     Args:
         messages: Size of the generated file.
+        most, seconds: Rounds, and time for them.
         file: JSON Lines in the uniform form to import instead, plain or gzip.
 
     Returns:
@@ -43,13 +46,13 @@ def bench_import(
             write_mapped_file(folder / "mapped.jsonl", source)
         ours, bare, mapped = [], [], []
         count = 0
-        for number in range(rounds):
-            progress(f"importing, round {number + 1} of {rounds}")
+        for number in rounds(most, seconds):
+            progress(f"importing, round {number + 1} of at most {most}")
             ours.append(_import(folder / f"ours-{number}.wb", source))
             yardstick = folder / f"bare-{number}.wb"
             Project.open(yardstick, create=True).close()
-            count, seconds = bare_import(yardstick, source)
-            bare.append(seconds)
+            count, took = bare_import(yardstick, source)
+            bare.append(took)
             if file is None:
                 mapped.append(_import(folder / f"mapped-{number}.wb", folder / "mapped.jsonl"))
     fractions = [b / o for o, b in zip(ours, bare, strict=True)]

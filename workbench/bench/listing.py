@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -17,8 +18,21 @@ from workbench.bench.list_project import write_list_project
 ROWS = 100_000
 
 
-def bench_list(progress: Callable[[str], None], *, rows: int = ROWS) -> dict[str, Any]:
-    """Makes a project of so many conversations and times, in a fresh process, what the list asks of it.
+PROBE_ROWS = 2_000
+"""Conversations that tell how many can be made in time."""
+
+WRITING = 0.7
+"""Share of the time that making the project may take."""
+
+
+def bench_list(
+    progress: Callable[[str], None], *, rows: int | None = None, seconds: float = math.inf
+) -> dict[str, Any]:
+    """Makes a project of many conversations and times, in a fresh process, what the list asks of it.
+
+    Args:
+        rows: How many; None takes `ROWS`, or as many as can be made in the time.
+        seconds: Time for everything.
 
     Returns:
         `rows`, `messages`, `write_s` (making the project) and `file_mb` (10^6 bytes); in milliseconds `open_ms` (from
@@ -27,17 +41,22 @@ def bench_list(progress: Callable[[str], None], *, rows: int = ROWS) -> dict[str
         project) and `kinds`, all times that these are taken from; `rss_mb`, the most memory the process had.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
+        if rows is None:
+            began = time.perf_counter()
+            write_list_project(Path(name) / "few.wb", PROBE_ROWS, progress)
+            each = (time.perf_counter() - began) / PROBE_ROWS
+            rows = round(min(ROWS, max(PROBE_ROWS, WRITING * seconds / each)))
         project = Path(name) / "list.wb"
         began = time.perf_counter()
         messages = write_list_project(project, rows, progress)
-        seconds = time.perf_counter() - began
+        took = time.perf_counter() - began
         progress(f"listing {rows:,} conversations")
         kinds = _measured(project)
         size = project.stat().st_size
     return {
         "rows": rows,
         "messages": messages,
-        "write_s": seconds,
+        "write_s": took,
         "file_mb": size / 1e6,
         "open_ms": kinds.pop("open_ms"),
         "page_ms_p95": kinds.pop("page_ms_p95"),

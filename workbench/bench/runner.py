@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,16 +18,35 @@ from workbench.bench.completeness import bench_completeness
 from workbench.bench.goals import SIZES, bench_goals
 from workbench.bench.http import bench_http
 from workbench.bench.importing import bench_import
-from workbench.bench.listing import ROWS, bench_list
+from workbench.bench.listing import bench_list
 from workbench.bench.startup import bench_startup
 from workbench.bench.training import bench_training
 from workbench.bench.trees import bench_trees
 from workbench.bench.tuning import bench_tune
 from workbench.bench.watching import bench_watch
 
-PARTS = ("startup", "import", "list", "tune", "completeness", "watch", "trees", "goals", "training")
+SECONDS = {
+    "startup": 30,
+    "import": 50,
+    "list": 70,
+    "tune": 80,
+    "completeness": 120,
+    "watch": 30,
+    "trees": 110,
+    "goals": 50,
+    "training": 60,
+}
+"""How much of `BUDGET` each part gets."""
+
+PARTS = tuple(SECONDS)
 ON_REQUEST = ("http",)
 """Parts that are measured only when they are named: they need packages that the program does not need."""
+
+BUDGET = 10.0
+"""Minutes that all of `PARTS` may take."""
+
+LATE = 1.1
+"""A part that takes this many times its budget is named."""
 
 QUICK_ROWS = 300
 PACKAGES = (
@@ -50,6 +68,7 @@ def run(
     quick: bool = False,
     file: Path | None = None,
     rows: int | None = None,
+    minutes: float = BUDGET,
 ) -> dict[str, Any]:
     """Measures parts of the program.
 
@@ -59,11 +78,15 @@ def run(
         data, cache: The folders of the model catalogue and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
         file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
-        rows: Conversations in the list, and vectors of the largest clustering, that are measured; None for as many as
-            a minute or two allow.
+        rows: Conversations in the list, and vectors of the largest clustering, that are measured, however long that
+            takes; None for as many as the time allows.
+        minutes: Time for all of `PARTS`; each part has its share of it, also when it is measured alone. A part repeats
+            its rounds and chooses its sizes so that it keeps its time. It measures everything once even where that
+            takes longer.
 
     Returns:
-        One entry for each part, see the functions of this package; `part_seconds`, how long each part took; `machine`.
+        One entry for each part, see the functions of this package; `part_seconds`, how long each part took;
+        `part_budget_seconds`, how long it was meant to take; `machine`.
 
     Raises:
         UsageError: There is no such part.
@@ -75,68 +98,48 @@ def run(
             f"There is no part {', '.join(sorted(unknown))} of the bench.",
             f"Parts are {', '.join((*PARTS, *ON_REQUEST))}.",
         )
-    size: dict[str, int]
-    seconds: dict[str, float] = {}
-    found: dict[str, Any] = {"part_seconds": seconds}
-    if "startup" in wanted:
-        with _timed(seconds, "startup"):
-            found["startup"] = bench_startup(progress, rounds=2 if quick else 5)
-    if "import" in wanted:
-        with _timed(seconds, "import"):
-            size = {"messages": 300, "rounds": 1} if quick else {}
-            found["import"] = bench_import(progress, file=file, **size)
-    if "list" in wanted:
-        with _timed(seconds, "list"):
-            found["list"] = bench_list(progress, rows=rows or (QUICK_ROWS if quick else ROWS))
-    if "goals" in wanted:
-        with _timed(seconds, "goals"):
-            sizes = (
-                (QUICK_ROWS,)
-                if quick
-                else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
-            )
-            found["goals"] = bench_goals(progress, sizes=sizes)
-    if "training" in wanted:
-        with _timed(seconds, "training"):
-            size = {"examples": 2, "batch": 2} if quick else {}
-            found["training"] = bench_training(progress, **size)
+    given = {part: share * minutes / BUDGET for part, share in SECONDS.items() if part in wanted}
+    if rows:  # that many, however long it takes
+        given = {part: share for part, share in given.items() if part not in ("list", "goals")}
+    took: dict[str, float] = {}
+    found: dict[str, Any] = {"part_seconds": took, "part_budget_seconds": given}
+
+    def measured(part: str, work: Callable[..., dict[str, Any]], **size: Any) -> None:
+        if part not in wanted:
+            return
+        start = time.perf_counter()
+        if part in given:
+            size["seconds"] = given[part]
+        found[part] = work(progress=progress, **size)
+        took[part] = time.perf_counter() - start
+        if part in given and took[part] > given[part] * LATE:
+            progress(f"{part} took {took[part]:.0f} s, more than its {given[part]:.0f} s")
+
+    once = {"most": 1} if quick else {}
+    measured("startup", bench_startup, **once)
+    little = {"messages": 300} if quick else {}
+    measured("import", bench_import, file=file, **little, **once)
+    measured("list", bench_list, rows=rows or (QUICK_ROWS if quick else None))
+    sizes = (QUICK_ROWS,) if quick else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
+    measured("goals", bench_goals, sizes=sizes)
+    little = {"examples": 2, "batch": 2} if quick else {}
+    measured("training", bench_training, **little, **once)
     process = ModelProcess(cache / "logs" / "bench.log")
     try:
         found["machine"] = machine(process)
-        catalog = Catalog(data, cache)
-        if "tune" in wanted:
-            with _timed(seconds, "tune"):
-                size = {"chars": 1_200, "rounds": 1} if quick else {}
-                found["tune"] = bench_tune(catalog, process, progress, **size)
-        if "completeness" in wanted:
-            with _timed(seconds, "completeness"):
-                size = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20}
-                found["completeness"] = bench_completeness(
-                    catalog, process, progress, **(size if quick else {})
-                )
-        if "watch" in wanted:
-            with _timed(seconds, "watch"):
-                size = {"logs": 1, "turns": 2, "rounds": 1} if quick else {}
-                found["watch"] = bench_watch(catalog, process, progress, **size)
-        if "trees" in wanted:
-            with _timed(seconds, "trees"):
-                size = {"prompts": 2, "reprompted": 1} if quick else {}
-                found["trees"] = bench_trees(catalog, process, progress, **size)
-        if "http" in wanted:
-            with _timed(seconds, "http"):
-                size = {"replies": 2} if quick else {}
-                log = cache / "logs" / "bench-server.log"
-                found["http"] = bench_http(catalog, process, progress, log=log, **size)
+        model = {"catalog": Catalog(data, cache), "process": process}
+        little = {"chars": 1_200} if quick else {}
+        measured("tune", bench_tune, **model, **little, **once)
+        little = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20} if quick else {}
+        measured("completeness", bench_completeness, **model, **little)
+        little = {"logs": 1, "turns": 2} if quick else {}
+        measured("watch", bench_watch, **model, **little, **once)
+        measured("trees", bench_trees, **model, **({"prompts": 1} if quick else {}))
+        log = cache / "logs" / "bench-server.log"
+        measured("http", bench_http, **model, log=log, **({"replies": 2} if quick else {}))
     finally:
         process.close()
     return found
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], part: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    seconds[part] = time.perf_counter() - start
 
 
 def machine(process: ModelProcess) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 from engine.errors import WorkbenchError
 from engine.jobs.runner import JobRunner
+from engine.rounds import rounds
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.store.project import Project
@@ -21,29 +23,53 @@ from workbench.bench.terminal import Terminal, drawn, plain
 PAINT_SECONDS = 60.0
 
 
-def bench_startup(progress: Callable[[str], None], *, rounds: int = 5) -> dict[str, Any]:
-    """Starts the program again and again.
+BARE_APP = """
+from textual.app import App
+from textual.widgets import Static
+class Bare(App):
+    def compose(self):
+        yield Static("one line")
+Bare().run()
+"""
+"""The least that Textual draws, which is what the first frame is compared with."""
+
+
+def bench_startup(
+    progress: Callable[[str], None], *, most: int = 5, seconds: float = math.inf
+) -> dict[str, Any]:
+    """Starts the program again and again, by turns with a Textual app that shows one line.
+
+    Args:
+        most, seconds: Rounds, and time for them.
 
     Returns:
         Seconds, best, median and of each round: `help_s`, `help_median_s` and `help_rounds_s` of `workbench --help`;
-        with `app_import` in front those of importing the app, and with `first_paint` those from the start of the
-        process to the end of the first frame with something in it on a terminal.
+        with `app_import` in front those of importing the app, with `first_paint` those from the start of the process
+        to the end of the first frame with something in it on a terminal, with `bare_paint` those of the app with one
+        line; `paint_over_bare` (median of the ratios of neighbouring rounds) and `paint_ratios`.
     """
-    progress("starting --help")
-    helps = [_seconds([sys.executable, "-m", "workbench", "--help"]) for _ in range(rounds)]
-    progress("importing the app")
-    imports = [_seconds([sys.executable, "-c", "import workbench.app"]) for _ in range(rounds)]
+    found: dict[str, Any] = {}
+    measured: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
         project = Path(name) / "first-paint.wb"
         make_project(project)
-        progress("opening a project in a terminal")
-        command = [sys.executable, "-m", "workbench", str(project)]
-        paints = [first_paint(command) for _ in range(rounds)]
-    found: dict[str, Any] = {}
-    for key, seconds in (("help", helps), ("app_import", imports), ("first_paint", paints)):
-        found[f"{key}_s"] = min(seconds)
-        found[f"{key}_median_s"] = statistics.median(seconds)
-        found[f"{key}_rounds_s"] = seconds
+        kinds: dict[str, Callable[[], float]] = {
+            "help": lambda: _seconds([sys.executable, "-m", "workbench", "--help"]),
+            "app_import": lambda: _seconds([sys.executable, "-c", "import workbench.app"]),
+            "first_paint": lambda: first_paint([sys.executable, "-m", "workbench", str(project)]),
+            "bare_paint": lambda: first_paint([sys.executable, "-c", BARE_APP]),
+        }
+        for number in rounds(most, seconds):
+            progress(f"starting the program, round {number + 1} of at most {most}")
+            for key, work in kinds.items():
+                measured.setdefault(key, []).append(work())
+    for key, times in measured.items():
+        found[f"{key}_s"] = min(times)
+        found[f"{key}_median_s"] = statistics.median(times)
+        found[f"{key}_rounds_s"] = times
+    pairs = zip(measured["first_paint"], measured["bare_paint"], strict=True)
+    found["paint_ratios"] = [ours / bare for ours, bare in pairs]
+    found["paint_over_bare"] = statistics.median(found["paint_ratios"])
     return found
 
 

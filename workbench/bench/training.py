@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,16 +23,24 @@ from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.simulate.samples import sample_conversations
 
-EXAMPLES, BATCH = 32, 8
+EXAMPLES, BATCH = 8, 4
+
+LONGEST = 512
+"""Token limit of the conversations. The plain loop holds the logits of a padded batch several times, 49,152 for each
+token: batches of eight whole conversations took 11 GB."""
 
 EQUAL = 256
 """Token limit that makes the conversations equally long: most samples are longer."""
 
 
 def bench_training(
-    progress: Callable[[str], None], *, examples: int = EXAMPLES, batch: int = BATCH
-) -> dict[str, Any]:
-    """Trains an adapter for the default model on sample conversations for one epoch, in both loops.
+    progress: Callable[[str], None], *, examples: int = EXAMPLES, batch: int = BATCH,
+    most: int = 3, seconds: float = math.inf,
+) -> dict[str, Any]:  # fmt: skip
+    """Trains an adapter for the default model on sample conversations for one epoch, in both loops by turns.
+
+    Args:
+        most, seconds: Rounds, and time for all.
 
     Returns:
         The figures of `training.bench.bench`, and under `equal_lengths` the same with logs of at most `EQUAL` tokens;
@@ -42,13 +52,15 @@ def bench_training(
     if importlib.util.find_spec("peft") is None:
         return {"skipped": "pip install 'conversation-workbench[train]'"}
     progress("training an adapter, and the same with a plain loop")
-    base = TrainConfig(base=str(embedded_model()), batch=batch)
-    found = _measured(base, examples)
+    base = TrainConfig(base=str(embedded_model()), batch=batch, max_tokens=LONGEST)
+    end = time.monotonic() + seconds
+    found = _measured(base, examples, most, seconds * LONGEST / (LONGEST + EQUAL))
     progress("the same on conversations of equal length")
-    return {**found, "equal_lengths": _measured(replace(base, max_tokens=EQUAL), examples)}
+    equal = replace(base, max_tokens=EQUAL)
+    return {**found, "equal_lengths": _measured(equal, examples, most, end - time.monotonic())}
 
 
-def _measured(config: TrainConfig, examples: int) -> dict[str, Any]:
+def _measured(config: TrainConfig, examples: int, most: int, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
         run = RunDirectory(Path(folder))
         config.save(run.config)
@@ -62,7 +74,7 @@ def _measured(config: TrainConfig, examples: int) -> dict[str, Any]:
             "utf-8",
         )
         done = subprocess.run(
-            [sys.executable, "-m", "training.bench", folder],
+            [sys.executable, "-m", "training.bench", folder, str(most), str(seconds)],
             env=child_environment(),
             capture_output=True,
             text=True,

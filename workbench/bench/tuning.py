@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
+from engine.rounds import rounds
 from engine.services.models.tuning import sample_text
 from engine.worker.client import ModelProcess
 
@@ -34,26 +36,29 @@ def bench_tune(
     progress: Callable[[str], None],
     *,
     chars: int | None = None,
-    rounds: int = 3,
+    most: int = 3,
+    seconds: float = math.inf,
 ) -> dict[str, Any]:
     """Measures the tuned model and the file as shipped by turns, with the same threads.
 
     Args:
         chars: How much text is decoded to measure on; None is as much as tuning takes.
+        most, seconds: Rounds, and time with the tuning before them.
 
     Returns:
         `chosen` (the format), `threads`, `agreement` (with F32, as measured when it was tuned), `noise`,
         `shipped_agreement`, `tokens_per_s`, `shipped_tokens_per_s` (medians), `gain` (median of the ratios), `gains`,
         `gain_when_tuned`, `seconds` that tuning took (None where another command tuned) and `candidates`.
     """
+    began = time.monotonic()
     entry = tuned_entry(catalog, process, progress)
     tuning = entry.tuning or {}
     options = LoadOptions(threads=tuning["threads"])
     tuned = catalog.runnable(entry)
     text = sample_text()[:chars]
     shipped_speeds, tuned_speeds = [], []
-    for number in range(rounds):
-        progress(f"measuring the shipped and the tuned file, round {number + 1} of {rounds}")
+    for number in rounds(most, seconds - (time.monotonic() - began)):
+        progress(f"measuring the shipped and the tuned file, round {number + 1} of at most {most}")
         process.load(entry.path, options)
         shipped_speeds.append(process.measure(text)[0])
         process.load(tuned.path, tuned.options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,12 +22,14 @@ def bench_watch(
     *,
     logs: int = LOGS,
     turns: int = TURNS,
-    rounds: int = 3,
+    most: int = 3,
+    seconds: float = math.inf,
 ) -> dict[str, Any]:
     """Reads sample conversations turn by turn in the model process, as a watch does.
 
     Args:
         logs, turns: Conversations that grow side by side, and the boundaries of each.
+        most, seconds: Rounds, and time for them.
 
     Returns:
         The figures of `engine.worker.bench_scoring.bench_growing`, and `model`, which says what ran. What the watch
@@ -36,6 +39,6 @@ def bench_watch(
     model = catalog.runnable(catalog.entry(None))
     process.load(model.path, model.options)
     found = process.bench_growing(
-        long_items(logs, turns), QUESTION, rounds, lambda _, note: progress(note)
+        long_items(logs, turns), QUESTION, most, seconds, lambda _, note: progress(note)
     )
     return {"model": model.label, **found}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from engine import folders
 from engine.errors import UsageError
 from workbench.bench.comparing import Compared, compare_results, other_machine
-from workbench.bench.runner import run
+from workbench.bench.runner import BUDGET, run
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import positive
 
@@ -25,17 +26,32 @@ def bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="measure little, only to show that it works"
     )
+    parser.add_argument(
+        "--budget",
+        metavar="MINUTES",
+        type=minutes,
+        default=BUDGET,
+        help="time for all parts, of which each has its share, also alone: rounds end when it is used (default: 10)",
+    )
     parser.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     parser.add_argument(
         "--rows",
         type=positive,
-        help="conversations in the list, vectors to cluster (default: 100,000)",
+        help="conversations in the list, vectors to cluster (default: as many as the time allows, at most 100,000)",
     )
     parser.add_argument(
         "--compare",
         metavar="FILE",
         help="show the figures beside those of an earlier run, which `bench --json` wrote to FILE",
     )
+
+
+def minutes(text: str) -> float:
+    """Reads minutes above 0."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return number
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -53,6 +69,7 @@ def bench(arguments: argparse.Namespace) -> int:
         quick=arguments.quick,
         file=Path(arguments.file) if arguments.file else None,
         rows=arguments.rows,
+        minutes=arguments.budget,
     )
     compared = [] if earlier is None else compare_results(earlier, result)
     if arguments.json:

@@ -25,7 +25,7 @@ def forward_log() -> None:
     llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
 
 
-FILE_TYPES = {"f32": 0, "q4_0": 2, "q8_0": 7, "bf16": 32}
+FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 7, "bf16": 32}
 """Formats that `quantize` can write, with llama.cpp's number for each."""
 
 

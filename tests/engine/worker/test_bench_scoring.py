@@ -47,7 +47,9 @@ def talk(turns: int) -> LogItem:
 @pytest.mark.parametrize("question", [BARE, ASKED], ids=["tuned", "base"])
 def test_both_ways_give_the_same_probabilities(question: Question) -> None:
     """One prompt per boundary gives the probabilities that scoring gives, so their times can be compared."""
-    found = bench_prompts(BoundaryScorer(ToyModel()), [talk(5), talk(3)], question, 2, print)
+    found = bench_prompts(
+        BoundaryScorer(ToyModel()), [talk(5), talk(3)], question, 2, math.inf, print
+    )
     assert found["boundaries"] == 8
     assert found["largest_difference"] < 1e-12
 
@@ -55,7 +57,7 @@ def test_both_ways_give_the_same_probabilities(question: Question) -> None:
 def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
     """The prompts decode every prefix from an empty cache, with one row of logits each."""
     model = Watched()
-    bench_prompts(BoundaryScorer(model), [talk(2)], BARE, 1, print)
+    bench_prompts(BoundaryScorer(model), [talk(2)], BARE, 1, math.inf, print)
     whole = len(model.tokenize("", start=True)) + len("".join(talk(2).texts).encode())
     first = len(model.tokenize("", start=True)) + len("".join(TEXTS).encode())
     assert model.batches[-2:] == [(first, 1), (whole, 1)]
@@ -64,7 +66,9 @@ def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
 def test_bare_decoding_is_bare() -> None:
     """The baseline decodes each token once, in full batches with one row of logits each."""
     model = Watched()
-    found = bench_scoring(BoundaryScorer(model), [[talk(4), talk(6)], [talk(9)]], BARE, 1, print)
+    found = bench_scoring(
+        BoundaryScorer(model), [[talk(4), talk(6)], [talk(9)]], BARE, 1, math.inf, print
+    )
     bare = model.batches[-math.ceil(found["tokens"] / ROOMY.batch) :]
     assert [tokens for tokens, _ in bare[:-1]] == [ROOMY.batch] * (len(bare) - 1)
     assert sum(tokens for tokens, _ in bare) == found["tokens"]
@@ -74,14 +78,14 @@ def test_bare_decoding_is_bare() -> None:
 
 def test_the_time_of_forks_is_in_the_figure() -> None:
     """In mode `base` the scorer also decodes question and answers, and the rate is still per token of the log."""
-    found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(4)]], ASKED, 1, print)
+    found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(4)]], ASKED, 1, math.inf, print)
     assert found["decoded_tokens"] > found["tokens"]
 
 
 def test_each_round_is_a_ratio_of_its_own() -> None:
     """Rounds of both alternate, and the fraction is the median of their ratios."""
     said: list[str] = []
-    found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(3)]], BARE, 3, said.append)
+    found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(3)]], BARE, 3, math.inf, said.append)
     assert found["fraction_of_raw"] == sorted(found["fractions"])[1]
     assert len(said) == 3
 
@@ -90,14 +94,14 @@ def test_what_does_not_fit_is_refused() -> None:
     """A conversation that needs windows is refused, because it would be read more than once."""
     small = Capacity(context=120, cells=512, batch=64, rows=32, sequences=16, forkable=True)
     with pytest.raises(ModelError, match="does not fit"):
-        bench_scoring(BoundaryScorer(ToyModel(small)), [[talk(4)]], BARE, 1, print)
+        bench_scoring(BoundaryScorer(ToyModel(small)), [[talk(4)]], BARE, 1, math.inf, print)
 
 
 def test_logs_that_grow_and_logs_read_anew_are_the_same_logs() -> None:
     """Both ways give the same probabilities at the same events, and only the one without kept cells reads each log
     whole at each event."""
     model = Watched()
-    found = bench_growing(BoundaryScorer(model), [talk(4), talk(2)], BARE, 1, print)
+    found = bench_growing(BoundaryScorer(model), [talk(4), talk(2)], BARE, 1, math.inf, print)
     assert found["events"] == len(found["speedups"]) * (4 + 2)
     assert found["largest_difference"] < 1e-12
     read = [tokens for tokens, _ in model.batches]

@@ -1,14 +1,15 @@
-"""The number of threads that tuning chooses."""
+"""The number of threads and the format that tuning chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.tuning import CLEAR_GAIN, choose_threads
+from engine.model.tuning import CLEAR_GAIN, choose_format, choose_threads
 
 
 def measured(speeds: dict[int, float], slowdowns: list[float]) -> Callable[[int], float]:
@@ -43,3 +44,30 @@ def test_nothing_is_compared_under_load() -> None:
 
     assert choose_threads(never, 8, is_busy=True) == 8
     assert choose_threads(never, 1, is_busy=False) == 1
+
+
+def candidate(kind: str, speed: float | None, agreement: float | None) -> dict[str, Any]:
+    """A format as tuning measured it."""
+    return {"format": kind, "tokens_per_s": speed, "agreement": agreement}
+
+
+@pytest.mark.parametrize(
+    ("bf16", "f16", "q8_0", "chosen"),
+    [
+        (46.0, 60.0, 63.0, "f16"),  # AVX2: a twentieth is no reason for other answers
+        (320.0, 230.0, None, "bf16"),  # AVX-512 with BF16
+        (46.0, 60.0, 70.0, "q8_0"),  # clearly faster
+    ],
+)
+def test_of_formats_as_fast_the_most_faithful_is_chosen(
+    bf16: float, f16: float, q8_0: float | None, chosen: str
+) -> None:
+    """A format wins by speed where it is clearly faster, otherwise by its agreement with F32."""
+    rows = [("as is", 36.0, 0.971), ("bf16", bf16, 0.984), ("f16", f16, 0.997)]
+    found = choose_format([candidate(*row) for row in [*rows, ("q8_0", q8_0, 0.971)]])
+    assert found["format"] == chosen
+
+
+def test_a_model_that_cannot_be_expanded_stays_as_it_is() -> None:
+    """Where nothing could be compared with F32 there is one candidate, without an agreement."""
+    assert choose_format([candidate("as is", 9.0, None)])["format"] == "as is"
