@@ -13,12 +13,12 @@ from engine.run_directory.microbatches import padded_length
 from engine.validate.statistics.classification import figures
 from engine.validate.truncation import truncate
 from training.base import HubTokenizer
-from training.examples import Log, TokenWindow, token_windows
+from training.examples import Log, TokenWindow, end_tokens, token_windows
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Natural log-probabilities at one boundary: of the end token, and of the header of a next step."""
+    """Natural log-probabilities at one boundary: of the end tag, and of the header of a next step."""
 
     log_end: float
     log_continue: float
@@ -46,30 +46,35 @@ class Validation:
     pairs: int
 
 
-def curve(model: Any, tokenizer: HubTokenizer, log: Log, limit: int) -> list[Point]:
+def curve(
+    model: Any, tokenizer: HubTokenizer, log: Log, limit: int, end_tag: str = ""
+) -> list[Point]:
     """One point for each boundary of a log, in the windows in which scoring reads it.
 
     Args:
         limit: Longest window in tokens.
+        end_tag: See `TrainConfig`.
 
     Raises:
         ModelError: The tokens after a boundary are not those of a step header.
     """
-    opening = opening_tokens(tokenizer)
+    opening, tag = opening_tokens(tokenizer), end_tokens(tokenizer, end_tag)
     return [
         point
         for window in token_windows(tokenizer, log.item, limit)
-        for point in _points(model, window, opening, tokenizer.end_token)
+        for point in _points(model, window, opening, tag, tokenizer.end_token)
     ]
 
 
-def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -> list[Point]:
+def _points(
+    model: Any, window: TokenWindow, opening: Sequence[int], tag: Sequence[int], padding: int
+) -> list[Point]:
     import torch
 
     # The last boundary needs the probability of going on too: append the opening. Attention is causal, so nothing
     # before it changes.
     tokens = [*window.tokens, *opening[:-1]]
-    tokens += [end] * (padded_length(len(tokens)) - len(tokens))
+    tokens += [padding] * (padded_length(len(tokens)) - len(tokens))
     places = [at - 1 + offset for at in window.boundaries for offset in range(len(opening))]
     for at in window.boundaries[:-1]:
         if tokens[at : at + len(opening)] != list(opening):
@@ -81,10 +86,42 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
             logits_to_keep=torch.tensor(places, device=device),
         ).logits[0]
         logs = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
-        ends = logs[:, 0, end].tolist()
+        ends = logs[:, 0, tag[0]]
         steps = torch.arange(len(opening), device=device)
         goes_on = logs[:, steps, torch.tensor(opening, device=device)].sum(-1).tolist()
-    return [Point(*both) for both in zip(ends, goes_on, strict=True)]
+        if len(tag) > 1:
+            ends = ends + _rest_of_tag(model, window, tag)
+    return [Point(*both) for both in zip(ends.tolist(), goes_on, strict=True)]
+
+
+def _rest_of_tag(model: Any, window: TokenWindow, tag: Sequence[int]) -> Any:
+    """Natural log-probability of the tag's tokens after its first, at each boundary, shape (boundaries,).
+
+    One pass: after the log stands a copy of the tag for each boundary, in the places that follow it, which sees the log
+    up to the boundary and itself alone.
+    """
+    import torch
+
+    length, copy = len(window.tokens), len(tag) - 1
+    total = length + copy * len(window.boundaries)
+    sees = torch.tril(torch.ones(total, total, dtype=torch.bool))
+    positions = list(range(length))
+    for nth, boundary in enumerate(window.boundaries):
+        start = length + nth * copy
+        sees[start : start + copy, boundary:start] = False
+        positions += range(boundary, boundary + copy)
+    device, least = model.device, torch.finfo(model.dtype).min
+    logits = model(
+        input_ids=torch.tensor(
+            [[*window.tokens, *len(window.boundaries) * list(tag[:-1])]], device=device
+        ),
+        attention_mask=torch.where(sees, 0.0, least).to(device, model.dtype)[None, None],
+        position_ids=torch.tensor([positions], device=device),
+        logits_to_keep=torch.arange(length, total, device=device),
+    ).logits[0]
+    logs = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), copy, -1)
+    steps = torch.arange(copy, device=device)
+    return logs[:, steps, torch.tensor(tag[1:], device=device)].sum(-1)
 
 
 def validate(
@@ -94,17 +131,19 @@ def validate(
     limit: int,
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
+    end_tag: str = "",
 ) -> Validation:
     """Computes the curves of all logs, cuts each log once at a boundary drawn with `seed`, and measures the difference.
 
     Args:
         limit: Longest window in tokens.
         progress: Called after each log with the number of logs read.
+        end_tag: See `TrainConfig`.
     """
     model.eval()
     curves = {}
     for done, log in enumerate(logs, 1):
-        curves[log.id] = curve(model, tokenizer, log, limit)
+        curves[log.id] = curve(model, tokenizer, log, limit, end_tag)
         progress(done)
     losses = []
     for points in curves.values():

@@ -47,7 +47,13 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
     limit = config.max_tokens
     return Datasets(
         examples=make_examples(
-            tokenizer, train, config.recipe, limit, balance=config.balance, words=config.words
+            tokenizer,
+            train,
+            config.recipe,
+            limit,
+            balance=config.balance,
+            words=config.words,
+            end_tag=config.end_tag,
         ),
         held_out=held_out,
         held_out_tokens=sum(

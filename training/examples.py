@@ -113,6 +113,11 @@ def _token_window(
     return TokenWindow(tokens, boundaries, window.pieces[-1] == item.boundaries[-1], answer)
 
 
+def end_tokens(tokenizer: Tokenizer, end_tag: str) -> list[int]:
+    """The tokens that end a conversation, as scoring reads them: of a text, or for an empty one the end token."""
+    return tokenizer.tokenize(end_tag) if end_tag else [tokenizer.end_token]
+
+
 def make_example(
     tokenizer: Tokenizer,
     item: LogItem,
@@ -121,17 +126,20 @@ def make_example(
     *,
     balance: bool = False,
     words: float = 0.0,
+    end_tag: str = "",
 ) -> Example:
     """The example of one conversation; of a log longer than `limit` tokens only the last window is used.
 
     Args:
         balance, words: See `TrainConfig`; only the recipe `boundary` uses them.
+        end_tag: See `TrainConfig`.
     """
     *_, last = token_windows(tokenizer, item, limit)
-    tokens = [*last.tokens, tokenizer.end_token]
+    tag = end_tokens(tokenizer, end_tag)
+    tokens = [*last.tokens, *tag]
     end = len(last.tokens)
     if recipe == "paper":
-        return _equally_weighted(tokens, list(range(last.answer, end + 1)))
+        return _equally_weighted(tokens, list(range(last.answer, len(tokens))))
     if recipe == "no-end-tag":
         return _equally_weighted(last.tokens, list(range(last.answer, end)))
     opening = len(opening_tokens(tokenizer))
@@ -142,9 +150,9 @@ def make_example(
         count = min(opening + WORDS, following - at) if words else opening
         targets += range(at, at + count)
         weights += [*opening * [1.0], *(count - opening) * [words]]
-    targets.append(end)
-    # The target at the end weighs as much as all targets together at which the conversation went on.
-    weights.append(float(continuations) if balance and continuations else 1.0)
+    targets += range(end, len(tokens))
+    # A target at the end weighs as much as all those together at which the conversation went on.
+    weights += len(tag) * [float(continuations) if balance and continuations else 1.0]
     mean = sum(weights) / len(weights)
     return Example(tokens, targets, [weight / mean for weight in weights])
 
@@ -161,24 +169,29 @@ def make_examples(
     *,
     balance: bool = False,
     words: float = 0.0,
+    end_tag: str = "",
 ) -> list[Example]:
     """One example for each log, see `make_example`.
 
     Raises:
-        DataError: There are no logs, `limit` is too small for any log, an example has no target, or the end token is
-            not exactly once among its targets (for `no-end-tag`: not absent).
+        DataError: There are no logs, `limit` is too small for any log, an example has no target, or the end tag is not
+            exactly once among its targets (for `no-end-tag`: not absent).
     """
     if limit < SMALLEST_ROOM:
         raise DataError(f"{limit} tokens are too few for a log.", "Raise max_tokens.")
     if not logs:
         raise DataError("There are no conversations to train on.")
     examples = []
+    tag = end_tokens(tokenizer, end_tag)
     for log in logs:
-        example = make_example(tokenizer, log.item, recipe, limit, balance=balance, words=words)
-        ends = [example.tokens[at] for at in example.targets].count(tokenizer.end_token)
+        example = make_example(
+            tokenizer, log.item, recipe, limit, balance=balance, words=words, end_tag=end_tag
+        )
+        labels = [example.tokens[at] for at in example.targets]
+        ends = sum(labels[at : at + len(tag)] == tag for at in range(len(labels)))
         if not example.targets or example.targets[0] < 1:
             raise DataError(f"Conversation {log.id} has nothing to learn.")
         if ends != (recipe != "no-end-tag"):
-            raise DataError(f"Conversation {log.id} has the end token {ends} times.")
+            raise DataError(f"Conversation {log.id} has the end tag {ends} times.")
         examples.append(example)
     return examples

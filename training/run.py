@@ -24,6 +24,7 @@ from training.base import HubTokenizer, add_adapter, load_base
 from training.curves import validate
 from training.datasets import Datasets, read_datasets
 from training.event_writer import EventWriter
+from training.examples import end_tokens
 from training.gguf_adapter import architecture_of, convert, fingerprint_of
 from training.loop import (
     AdapterTrainer,
@@ -63,7 +64,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         callbacks.append(EarlyStoppingCallback(config.patience))
     trainer = AdapterTrainer(
         validation=lambda: validate(
-            model, tokenizer, data.held_out, limit, config.seed, writer.validating
+            model, tokenizer, data.held_out, limit, config.seed, writer.validating, config.end_tag
         ),
         budget=budget_for(config, data.examples),
         model=model,
@@ -77,11 +78,13 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     if first:
         _write_started(events, config, data, tokenizer, _step_of(checkpoint))
         if checkpoint is None:
-            write_samples(events, 0, model, tokenizer, data.held_out, limit)
+            write_samples(events, 0, model, tokenizer, data.held_out, limit, config.end_tag)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if first:
         state = trainer.state
-        write_samples(events, state.global_step, model, tokenizer, data.held_out, limit)
+        write_samples(
+            events, state.global_step, model, tokenizer, data.held_out, limit, config.end_tag
+        )
         model.save_pretrained(str(run.adapter))
         reason = _reason(stop.stopped, state.global_step, state.max_steps)
         _finish(run, config, events, model, tokenizer, state, reason)
@@ -117,7 +120,8 @@ def _write_started(
 ) -> None:
     examples = data.examples
     labels = [example.tokens[at] for example in examples for at in example.targets]
-    ends = labels.count(tokenizer.end_token)
+    tag = end_tokens(tokenizer, config.end_tag)
+    ends = 0 if config.recipe == "no-end-tag" else len(examples) * len(tag)
     events.write(
         "started",
         step=step,
@@ -152,7 +156,8 @@ def _finish(
         base_name=config.base_name,
         data_fingerprint=hashlib.sha256(data).hexdigest(),
         recipe=config.recipe,
-        end_token=tokenizer.end_token,
+        end_token=None if config.end_tag else tokenizer.end_token,
+        end_tag=config.end_tag,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     validations = [one for one in read_events(run.events)[0] if one["event"] == "valid"]

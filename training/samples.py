@@ -31,6 +31,7 @@ def write_samples(
     tokenizer: HubTokenizer,
     logs: Sequence[Log],
     limit: int,
+    end_tag: str = "",
 ) -> None:
     """Writes two `sample` events for each of the first conversations: at a boundary in the middle and at the last.
 
@@ -38,11 +39,12 @@ def write_samples(
         step: Optimiser step that the model is at; 0 before training.
         logs: Held-out logs; those with a single boundary are passed over.
         limit: Longest window in tokens.
+        end_tag: See `TrainConfig`.
     """
     model.eval()
     for log in [log for log in logs if len(log.item.boundaries) > 1][:CONVERSATIONS]:
         last = len(log.item.boundaries) - 1
-        points = curve(model, tokenizer, log, limit)
+        points = curve(model, tokenizer, log, limit, end_tag)
         for at in (last // 2, last):
             _write_sample(events, step, model, tokenizer, _cut_after(log, at), points[at], limit)
 

@@ -17,6 +17,7 @@ BASE_NAME = "workbench.base_name"
 DATA_FINGERPRINT = "workbench.data_fingerprint"
 RECIPE = "workbench.recipe"
 END_TOKEN = "workbench.end_token"
+END_TAG = "workbench.end_tag"
 
 LORA_A, LORA_B = ".lora_a", ".lora_b"
 _EMBEDDING = "token_embd.weight"
@@ -33,6 +34,7 @@ class AdapterOrigin:
         data_fingerprint: SHA-256 of the training data; empty if unknown.
         recipe: Recipe of the training; empty if unknown.
         end_token: Token id of the end tag it was trained with, or None.
+        end_tag: Text of the end tag it was trained with; empty for a single end token.
     """
 
     base_fingerprint: str = ""
@@ -40,6 +42,7 @@ class AdapterOrigin:
     data_fingerprint: str = ""
     recipe: str = ""
     end_token: int | None = None
+    end_tag: str = ""
 
     def values(self) -> dict[str, str | int]:
         """The known fields, by their keys in a GGUF file."""
@@ -48,6 +51,7 @@ class AdapterOrigin:
             BASE_NAME: self.base_name,
             DATA_FINGERPRINT: self.data_fingerprint,
             RECIPE: self.recipe,
+            END_TAG: self.end_tag,
         }
         found: dict[str, str | int] = {key: text for key, text in texts.items() if text}
         if self.end_token is not None:
@@ -63,6 +67,7 @@ class AdapterOrigin:
             file.text(DATA_FINGERPRINT),
             file.text(RECIPE),
             file.number(END_TOKEN),
+            file.text(END_TAG),
         )
 
 

@@ -73,6 +73,13 @@ class TrainConfig:
             " the adapter learns only whether a conversation goes on, and forgets how to write what remains to be done."
         },
     )
+    end_tag: str = field(
+        default="",
+        metadata={
+            "help": "Text that ends a conversation, learned and scored token by token, like <end of system logs>;"
+            " empty: the base's end token, a single one."
+        },
+    )
     epochs: float = field(default=3.0, metadata={"help": "Times that every conversation is read."})
     learning_rate: float = field(default=2e-4, metadata={"help": "Highest learning rate of AdamW."})
     weight_decay: float = field(default=0.01, metadata={"help": "Weight decay of AdamW."})

@@ -43,7 +43,8 @@ class ScoringRequest:
         mode: None takes `probe`, or what is best where there are too few conversations for it.
         model: Name or path; None is the one that the project uses for scoring.
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
-        end_tag: Text tag of a tuned model; None is its end-of-text token.
+        end_tag: Text tag of a tuned model; None is the one that its adapter was trained with, else its end-of-text
+            token.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         filter: Which conversations.
         held_out_by: Of them only those that this training run was not trained on.

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.completeness.block import LogItem, Question
+from engine.completeness.block import LogItem, Question, question_tokens
 from engine.model.interface import LoadOptions
-from engine.model.prompt_files import opening_tokens
 from engine.run_directory.config import TrainConfig
 from engine.worker.client import ModelProcess
 from tests.training.tiny_runs import item, tiny_base
@@ -24,21 +23,24 @@ LOGS = [
 
 
 class TestCurve:
-    @pytest.mark.parametrize("context", [512, 256])
-    def test_it_is_what_scoring_reads(self, tmp_path: Path, context: int) -> None:
-        """At every boundary both probabilities are those of scoring with llama.cpp, whole or in windows."""
+    @pytest.mark.parametrize(("context", "tag"), [(512, ""), (256, ""), (512, "<end>")])
+    def test_it_is_what_scoring_reads(self, tmp_path: Path, context: int, tag: str) -> None:
+        """At every boundary both probabilities are those of scoring with llama.cpp, whole or in windows, with an end
+        token or a tag of several tokens."""
         hub, gguf = tiny_base(tmp_path)
         model, tokenizer = load_base(TrainConfig(base=str(hub), precision="f32"))
-        limit = context - len(opening_tokens(tokenizer))
+        question = Question(None, tag or None)
+        _, tokens = question_tokens(question, tokenizer)
+        limit = context - tokens.forked_tokens - len(tokens.continuation)
         process = ModelProcess(tmp_path / "model.log")
         try:
             process.load(gguf, LoadOptions(context=context), None)
-            scores = process.score([log.item for log in LOGS], Question(None))
+            scores = process.score([log.item for log in LOGS], question)
         finally:
             process.close()
 
         for log, score in zip(LOGS, scores, strict=True):
-            ours = curve(model.eval(), tokenizer, log, limit)
+            ours = curve(model.eval(), tokenizer, log, limit, tag)
             theirs = [(math.log(at.p_end), math.log(at.p_continue)) for at in score.curve]
             assert [(at.log_end, at.log_continue) for at in ours] == [
                 pytest.approx(both, abs=1e-3) for both in theirs

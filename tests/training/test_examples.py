@@ -53,6 +53,23 @@ class TestRecipes:
         """Recipe `boundary`: the target at each boundary is the opening of the next step, at the end the end tag."""
         assert taught(make_example(Letters(), log(3), "boundary", 4000)) == 2 * "\n\nTURN" + "■"
 
+    def test_text_tag(self) -> None:
+        """A text tag is learned token by token, with the weight of the end on each; a log that has it is refused."""
+        one = make_example(Letters(), log(3), "boundary", 4000, balance=True, end_tag="<x>")
+        assert taught(one) == 2 * "\n\nTURN" + "<x>"
+        assert one.weights[-3:] == 3 * [pytest.approx(2 * one.weights[0])]
+        assert taught(make_example(Letters(), log(2), "paper", 4000, end_tag="<x>")).endswith("<x>")
+        said = Log(
+            "a",
+            LogItem(
+                ("TURN 1, STEP 1, user chat:\nHi", "\n\nTURN 1, STEP 2, assistant chat:\n<x>"),
+                (1,),
+                0,
+            ),
+        )
+        with pytest.raises(DataError, match="the end tag 2 times"):
+            make_examples(Letters(), [said], "paper", 4000, end_tag="<x>")
+
     def test_paper(self) -> None:
         """Recipe `paper`: the targets are the last answer and the end tag."""
         made = log(2)

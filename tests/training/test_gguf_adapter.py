@@ -113,7 +113,7 @@ class TestWidth:
 class TestOrigin:
     def test_is_read_back(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
         """The file names what it was made from."""
-        origin = AdapterOrigin("n1:abc", "smol", "sha256:1", "boundary", 2)
+        origin = AdapterOrigin("n1:abc", "smol", "sha256:1", "boundary", None, "<end>")
         convert(llama[2], llama[0].config, tmp_path / "a.gguf", origin)
         assert AdapterOrigin.of(read_gguf(tmp_path / "a.gguf")) == origin
 

@@ -59,7 +59,8 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
         help="default: probe where it is possible, else tuned with an adapter, else base",
     )
     parser.add_argument(
-        "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
+        "--end-tag",
+        help="text tag that a tuned model ends with (default: that of its adapter, else its end token)",
     )
     parser.add_argument("--context", type=positive, help="longest log in tokens")
     add_filter(parser)

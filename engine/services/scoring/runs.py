@@ -9,7 +9,9 @@ from engine.completeness import bundled_probe
 from engine.completeness.block import Question
 from engine.errors import UsageError
 from engine.jobs.contract import Stage
+from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import BUNDLED_ADAPTERS
+from engine.model.gguf_file import read_gguf
 from engine.model.prompt_files import prompt_names
 from engine.records.runs import Estimate
 from engine.records.scores import LEAST_FOR_PROBE, Mode
@@ -57,7 +59,10 @@ class ScoringRuns:
         request = replace(request, mode=mode)
         model = setup.models.resolve(request.model_request)
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
-        question = question_for(mode, prompts, request.end_tag)
+        tag = request.end_tag
+        if mode == "tuned" and tag is None:
+            tag = _trained_tag(model)
+        question = question_for(mode, prompts, tag)
         setup.endpoints.check_curve(model.model, question)
         reading, scored = self._stages(request, mode, model, question)
         if request.part is not None:
@@ -70,6 +75,8 @@ class ScoringRuns:
             prompt = prompts["remaining-tuned" if tuned else "remaining"]
             if request.paper and not tuned:
                 prompt = replace(prompts[mode], max_tokens=PAPER_TOKENS)
+            if tag is not None:
+                prompt = replace(prompt, stop=(*prompt.stop, tag))
             setup.endpoints.check_writing(writer.model, prompt)
             remaining = RemainingStage(
                 setup.project,
@@ -208,3 +215,10 @@ class ScoringRuns:
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
         return None if run is None else held_out_by(run_named(Path(self._setup.project.path), run))
+
+
+def _trained_tag(model: RunModel) -> str | None:
+    """The text tag that the adapter of a model was trained to end with; None for an end token, and without an
+    adapter."""
+    adapter = model.model.adapter
+    return AdapterOrigin.of(read_gguf(adapter)).end_tag or None if adapter is not None else None
