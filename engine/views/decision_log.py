@@ -13,9 +13,9 @@ import numpy as np
 
 from engine.errors import NotFound, ProjectError
 from engine.goals.merges.merge_state import MergeState, replay
-from engine.goals.merges.transfer import transfer_decisions
+from engine.goals.merges.transfer import places, transfer_decisions
 from engine.records.goals import GoalDecision
-from engine.store.goals import clusterings
+from engine.store.goals import clusterings, second_goals
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals import groups as goal_groups
 from engine.store.project import Project
@@ -179,7 +179,7 @@ class DecisionLog:
 
     def _take_over(self, conn: sqlite3.Connection, before: int, key: int) -> None:
         """Transfers the active and the unplaced decisions of one clustering to another, except those that come from
-        there or were transferred already."""
+        there or were transferred already, and what was said of second goals."""
         history = goal_decisions.history(conn, key)
         here = {decision.id for decision in history}
         taken = {decision.source_id for decision in history}
@@ -203,6 +203,9 @@ class DecisionLog:
 
         self._act(conn, key, plan)
         goal_decisions.add_unplaced(conn, key, unplaced)
+        judged = {group for _, group in second_goals.judged(conn, before)}
+        found = places(self._read(conn, before), self._read(conn, key), judged)
+        second_goals.carry_over(conn, before, key, found)
 
     def _read(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         version = _version(conn, clustering_id)

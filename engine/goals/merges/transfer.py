@@ -61,6 +61,13 @@ def transfer_decisions(
     return transfer.unplaced
 
 
+def places(old: MergeState, new: MergeState, groups: Iterable[str]) -> dict[str, list[str]]:
+    """The new groups that are in, or the home of, each of these current groups of the old state; the home first, then
+    the one with most of its members."""
+    transfer = _Transfer(old, new, {}, {})
+    return {group: transfer.places(old.members(group)) for group in groups}
+
+
 @dataclass(slots=True)
 class _Transfer:
     old: MergeState

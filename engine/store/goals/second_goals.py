@@ -1,12 +1,13 @@
 """What a person said of second goals: that a conversation has one, or that it has not.
 
 Acts are appended; the state is derived from the newest act on a conversation and a current group that was not undone.
-They belong to a clustering, and follow its groups through merges. A clustering that is made later begins without them.
+They belong to a clustering and follow its groups through merges. A clustering that is made later takes them over.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 
 from engine.errors import NotFound
 from engine.records.goals import SecondGoal, SecondGoalJudgement, SecondGoalState, UndoneJudgement
@@ -97,3 +98,42 @@ def judged(
             (clustering_id,),
         )
     }
+
+
+def carry_over(
+    conn: sqlite3.Connection, before: int, clustering_id: int, places: Mapping[str, Sequence[str]]
+) -> None:
+    """Says in another clustering what was said in the one before, with who said it and when.
+
+    It is said of the second goal that the other clustering proposes for the conversation, if that is one of the places
+    of the group; otherwise of the first place, so that it counts where merges or a later clustering bring it back.
+
+    Args:
+        places: The groups of the other clustering where the members of a current group of the one before are now, the
+            one that matters most first; what was said of a group without any stays where it was said.
+    """
+    known = judged(conn, clustering_id)
+    proposed = {
+        (conversation_id, group)
+        for conversation_id, group, _ in conn.execute(
+            PROPOSED_SECOND.format("IN (SELECT conversation_id FROM second_goal)"), (clustering_id,)
+        )
+    }
+    rows = conn.execute(
+        "SELECT s.conversation_id, b.current, s.kind, s.annotator, s.given_at, max(s.id)"
+        " FROM second_goal AS s JOIN goal_group AS b ON b.clustering_id = s.clustering_id"
+        " AND b.group_id = s.group_id WHERE s.clustering_id = ? AND b.current IS NOT NULL"
+        f" AND {_IN_FORCE} GROUP BY 1, 2 ORDER BY max(s.id)",
+        (before,),
+    ).fetchall()
+    for conversation_id, group, kind, annotator, given_at, _ in rows:
+        found = places.get(group) or ()
+        there = next((one for one in found if (conversation_id, one) in proposed), None)
+        there = there or next(iter(found), None)
+        if there is None or known.get((conversation_id, there)) == kind:
+            continue
+        conn.execute(
+            "INSERT INTO second_goal (clustering_id, conversation_id, group_id, kind, annotator, given_at)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (clustering_id, conversation_id, there, kind, annotator, given_at),
+        )

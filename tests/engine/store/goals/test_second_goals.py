@@ -12,7 +12,10 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.goals import SecondGoal
 from engine.services.goals.exports import assignment_lines
 from engine.services.table_export import table_lines
+from engine.store.goals import clusterings
+from engine.store.goals.clusterings import Member, NewCluster
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject
 
@@ -105,3 +108,56 @@ def test_they_follow_merges(project: ScreenProject) -> None:
     assert key not in matching(project, "also:any")
     with pytest.raises(UsageError, match="no such second goal"):
         goals.judge_second_goal(key, own, "confirm")
+
+
+def cluster_again(project: ScreenProject, numbers: list[int]) -> None:
+    """Stores the clustering that is shown once more, with other numbers of its clusters."""
+    with project.file.reading() as conn:
+        before = clusterings.shown(conn)
+        config, run_id, k = conn.execute(
+            "SELECT v.config_hash, run_id, k FROM clustering AS c JOIN vector_config AS v"
+            " ON v.id = c.vector_config WHERE c.id = ?",
+            (before,),
+        ).fetchone()
+        clusters = [
+            NewCluster(numbers[number], size, spread, reach, (words,), centre)
+            for number, size, spread, reach, words, centre in conn.execute(
+                "SELECT number, size, spread, reach, words, centre FROM cluster"
+                " WHERE clustering_id = ?",
+                (before,),
+            )
+        ]
+        members = [
+            Member(key, None if own is None else numbers[own], near, numbers[second], far)
+            for key, own, near, second, far in conn.execute(
+                "SELECT conversation_id, cluster, distance, second, second_distance FROM membership"
+                " WHERE clustering_id = ?",
+                (before,),
+            )
+        ]
+    DecisionLog(project.file).add_clustering(
+        config_hash=f"again {numbers}", run_id=run_id, vector_config=config, k=k, seed=1,
+        clusters=clusters, members=members,
+    )  # fmt: skip
+
+
+def test_they_are_carried_over(project: ScreenProject) -> None:
+    """A clustering that is made later knows what was said, under the group that holds the members of the earlier one,
+    with who said it; what was taken back is not said again."""
+    key, goal = one_with(project)
+    goals = project.goals
+    goals.judge_second_goal(key, goal.group_id, "confirm", "Ada")
+    cluster_again(project, [1, 2, 3, 4, 5, 6, 0])
+    now = goals.second_goals(key)[0]
+    assert (now.state, now.share) == ("confirmed", goal.share)
+    assert now.group_id != goal.group_id
+    with project.file.reading() as conn:
+        assert conn.execute("SELECT annotator FROM second_goal").fetchall() == [("Ada",)] * 2
+
+    assert goals.undo_second_goal() is not None
+    cluster_again(project, [2, 3, 4, 5, 6, 0, 1])
+    now = goals.second_goals(key)[0]
+    assert now.state == "proposed"
+    goals.judge_second_goal(key, now.group_id, "remove")
+    cluster_again(project, [6, 5, 4, 3, 2, 1, 0])
+    assert goals.second_goals(key)[0].state == "removed"
