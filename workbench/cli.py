@@ -407,7 +407,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"] and (not topic or _is_command(topic[0])):
         words = [*topic, "--help"]
     network_guard.install()
-    _print_any_character()
+    _print_any_character(json or words[:1] in _DATA, json)
     try:
         try:
             arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
@@ -443,11 +443,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _print_any_character() -> None:
-    """Lets a terminal or a pipe that is not UTF-8 get \\u2013 instead of a character that it does not have."""
-    for stream in (sys.stdout, sys.stderr):
+_DATA = (["export"], ["watch"], ["prompts"])
+"""Commands whose output is for programs also without `--json`."""
+
+
+def _print_any_character(output: bool, errors: bool) -> None:
+    """Lets a terminal or a pipe that is not UTF-8 get \\u2013 instead of a character that it does not have.
+
+    Args:
+        output, errors: Whether programs read standard output and standard error, which then are UTF-8 all the same:
+            \\xe9 is no JSON.
+    """
+    for stream, for_programs in ((sys.stdout, output), (sys.stderr, errors)):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
-            stream.reconfigure(errors="backslashreplace")
+            if for_programs:
+                stream.reconfigure(encoding="utf-8")
+            else:
+                stream.reconfigure(errors="backslashreplace")
 
 
 def _print_error(error: WorkbenchError, code: int, json: bool) -> int:

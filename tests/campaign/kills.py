@@ -66,6 +66,7 @@ class Operation:
         output: A file that it writes in the folder of the round: whole or not there after a kill.
         events: Whether it prints events, none of which may be lost; those of a killed run count too.
         module: The module that is run.
+        volatile: Further fields of exports that say when something was done.
         goes_on: What makes a run directory complete, where the command itself would begin another one.
     """
 
@@ -75,6 +76,7 @@ class Operation:
     output: str = ""
     events: bool = False
     module: str = "workbench"
+    volatile: tuple[str, ...] = ()
     goes_on: tuple[str, ...] = ()
 
 
@@ -110,7 +112,7 @@ OPERATIONS = {
     "watch": Operation(WATCH, (IMPORT, SCORE), ("conversations",), events=True),
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
     "recsim": Operation(RECSIM, (IMPORT,)),
-    "sharded": Operation(SHARDED, (IMPORT,)),
+    "sharded": Operation(SHARDED, (IMPORT,), volatile=("created_at",)),
     "desk": Operation(("{p}",), (IMPORT, CLUSTER), ("decisions", "clusters"), module="tests.campaign.desk"),
     "train": Operation(
         TRAIN, (IMPORT,), ("conversations",), f"{RUN_FOLDER}/adapter.gguf",
@@ -380,7 +382,7 @@ def result(folder: Path, operation: Operation) -> dict[str, Any]:
         found["events"] = events(folder / "stdout.jsonl") if operation.events else {}
         for kind in operation.kinds:
             found[kind] = [
-                json.dumps(without_times(line), sort_keys=True)
+                json.dumps(without(line, VOLATILE + operation.volatile), sort_keys=True)
                 for line in export_lines(conn, kind)  # type: ignore[arg-type]
             ]
         found["rows"] = dict(rows_of_tables(conn))
@@ -412,12 +414,13 @@ def digest_of_file(path: Path) -> str:
     return "".join(line for line in text.splitlines() if "UTC" not in line and "/p.wb" not in line)
 
 
-def without_times(line: Any) -> Any:
+def without(line: Any, fields: tuple[str, ...]) -> Any:
+    """A line of an export without some fields, however deep they are."""
     if isinstance(line, list):
-        return list(map(without_times, line))
+        return [without(value, fields) for value in line]
     if not isinstance(line, dict):
         return line
-    return {key: without_times(value) for key, value in line.items() if key not in VOLATILE}
+    return {key: without(value, fields) for key, value in line.items() if key not in fields}
 
 
 def rows_of_tables(conn: sqlite3.Connection) -> Iterator[tuple[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from tests.engine.store.support import fill, talk
 def path(tmp_path: Path) -> Path:
     """A project with a Chinese conversation."""
     with Project.open(tmp_path / "p.wb", create=True) as project:
-        fill(project, [talk("a", "问题 question", "answer – done")])
+        fill(project, [talk("a", "问题 é question", "answer – done")])
     return tmp_path / "p.wb"
 
 
@@ -34,7 +35,16 @@ def test_terminal_without_utf8(path: Path) -> None:
     """Where the output cannot have a character, its number is printed."""
     done = run("list", path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert rb"\u95ee\u9898 question" in done.stdout
+    assert rb"\u95ee\u9898 \xe9 question" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("list", "--json"), ("export", "conversations")])
+def test_programs_without_utf8(path: Path, words: tuple[str, str]) -> None:
+    """What programs read is UTF-8 whatever the terminal has: the numbers of characters are no JSON."""
+    done = run(words[0], path, words[1], LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 0
+    assert "问题 é" in done.stdout.decode("utf-8")
+    assert json.loads(done.stdout)
 
 
 def test_home_that_cannot_be_written(path: Path) -> None:
