@@ -48,13 +48,13 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
 
-def compiled(folder: Path) -> Path | None:
-    """The library that makes writes fail; None where there is no C compiler."""
+def compiled(folder: Path, source: Path = SOURCE) -> Path | None:
+    """The library of a source, by default the one that makes writes fail; None where there is no C compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         return None
-    library = folder / "failing_writes.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
+    library = folder / f"{source.stem}.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     return library
 
 
