@@ -193,7 +193,7 @@ class ImportStage:
             some = counted(len(self._shared.shown), "text")
             text += f"; {some} that many share left out of lists and goals"
         if self.leaks:
-            text += f"; {self.leaks:,} leaks of the ending kept from the model"
+            text += f"; {counted(self.leaks, 'mark')} of the end hidden from the model"
         for source in self.sources:
             if source.account.warns:
                 lost = source.account.share("nowhere")

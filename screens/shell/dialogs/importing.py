@@ -90,7 +90,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
 
     def _formats(self) -> Content:
         return Content.styled(
-            "JSON, CSV, Parquet, SQLite, text; compressed or in archives. The format is detected and told.",
+            "JSON, CSV, Parquet, SQLite, text; compressed or in archives. The format is detected and shown.",
             "$tone-muted",
         )
 
