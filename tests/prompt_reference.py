@@ -23,6 +23,8 @@ KINDS = {
     " in the fields of RecLLMSim ([RecLLMSim](../recllmsim.md#ratings)).",
     "recsim": "Users with profiles, for `workbench simulate recsim`, in English and, with `-zh`, in Chinese"
     " ([RecLLMSim](../recllmsim.md)).",
+    "requests": "Several requests in one conversation, for `workbench requests find --by model`"
+    " ([requests](../requests.md)).",
     "sharded": "Sharded conversations, for `workbench simulate sharded` and `simulate shards`"
     " ([sharded tasks](../sharded-tasks.md)). `TASK-system` is the system message of the assistant, `TASK-full` the"
     " whole instruction in one turn, `TASK-answer` what counts as an answer, in words for the model that classifies.",
@@ -75,6 +77,8 @@ PURPOSES = {
     "recsim/user-rules": "How the user talks, in the same message.",
     "recsim/user-situation": "What the user is there for, in the same message.",
     "recsim/user-speechless": "What the user says where the model gave no words.",
+    "requests/begins": "Whether a message of the user begins another request.",
+    "requests/system": "The system message.",
     "sharded/classify": "Sorts each reply of the assistant: an attempt at an answer, a question, a refusal, ...",
     "sharded/code-complete": "In place of `code-full` where the task is code to be completed.",
     "sharded/code-starter": "Put before `code-full` where the task gives the beginning of the code.",

@@ -108,6 +108,12 @@ GROUPS = {
         "What the goals screen and the merge desk do. A group is named by its number, id or label. Each command is one"
         " act, which `goals undo` takes back.",
     ),
+    "requests": Group(
+        "ACTION",
+        "find, list and correct the several requests of a conversation",
+        "A conversation may hold several requests, one after another. Each has its own completeness;"
+        " `workbench export PROJECT requests` writes each as a conversation.",
+    ),
     "models": Group(
         "ACTION",
         "list, search, pull, add, check, tune and remove models",
@@ -176,6 +182,9 @@ COMMANDS = (
     Command("merge", "join project files that shared one job on several machines", "merging:merge_projects"),
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
+    Command("requests find", "find where further requests begin, by the curve or by a model", "requests:find"),
+    Command("requests list", "list requests with their completeness", "requests:list_requests"),
+    Command("requests mark", "say that a request begins with a turn, or that none does", "requests:mark"),
     Command("second-goals", "confirm or remove second goals of a conversation", "second_goals:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("analyse turns", "means of scores and outcomes, by the number of turns", "analyse:analyse"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ExportKind = Literal[
     "scores", "verdicts", "proposals", "conversations", "table", "trees", "clusters", "assignments",
-    "decisions", "transcripts",
+    "decisions", "transcripts", "requests",
 ]  # fmt: skip
 """What can be exported."""
 
@@ -126,6 +126,12 @@ def export_lines(
             yield from goal_exports.assignment_lines(conn, wanted)
         else:
             yield from goal_exports.decision_lines(conn)
+    elif kind == "requests":
+        from engine.services.forms.exported import KNOWN
+        from engine.services.request_export import request_conversations
+
+        for part, source, known in request_conversations(conn, wanted):
+            yield {**conversation_line(part, source), KNOWN: known}
     elif kind == "transcripts":
         from engine.services.simulation.exports import transcript_lines
 

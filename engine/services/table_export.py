@@ -21,10 +21,10 @@ MOST_COLUMNS = 200
 _FIRST = (
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
     *("state", "p_end", "p", "success", "score_set", "remaining", "verdict", "note", "tags"),
-    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal"),
+    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
 )
 _NUMBERS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
-_COUNTS = {"messages", "turns", "length", "leaves"}
+_COUNTS = {"messages", "turns", "requests", "length", "leaves"}
 _TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from engine.services.models.run_setup import RunSetup
     from engine.services.models.service import ModelService
     from engine.services.prompts import ProjectPrompts
+    from engine.services.requests import RequestService
     from engine.services.scoring.one_conversation import ConversationScorer
     from engine.services.scoring.runs import ScoringRuns
     from engine.services.scoring.sets import ScoreSets
@@ -345,6 +346,12 @@ class Services:
         from engine.services.scoring.sets import ScoreSets
 
         return ScoreSets(self._workspace.project, self._workspace.tell("score"))
+
+    @made_once
+    def requests(self) -> RequestService:
+        from engine.services.requests import RequestService
+
+        return RequestService(self._workspace.project, self._workspace.tell("request"))
 
     @made_once
     def exports(self) -> ExportFiles:

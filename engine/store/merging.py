@@ -73,6 +73,7 @@ _RESULTS = (
     _Results("divergence", ("config_hash", "conversation_id"), ("mean", "reason"), "divergences"),
     _Results("play", ("config_hash", "key"), ("result",), "plays"),
     _Results("watched", ("conversation_id",), (), ""),
+    _Results("request_start", ("conversation_id",), (), ""),
     _Results("call_reply", ("key",), (), ""),
 )
 

@@ -24,10 +24,17 @@ from screens.shell.dialogs.basic import TextDialog
 from screens.shell.routes import ReadingOrder
 from screens.shell.second_goals import judge_second_goals
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.widgets.background import write_in_order
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.curve import Curve
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.evidence import curve_data, goal_lines, note_content, remaining_content
+from screens.widgets.evidence import (
+    curve_data,
+    goal_lines,
+    note_content,
+    remaining_content,
+    requests_content,
+)
 from screens.widgets.reach import steepest
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.states import STATE_LOOKS
@@ -97,6 +104,13 @@ class ReaderScreen(WorkbenchScreen[int]):
             show=False,
             tooltip="Confirm or remove second goals of this conversation",
         ),
+        Binding(
+            "vertical_line",
+            "request",
+            "Request",
+            show=False,
+            tooltip="Another request begins with this turn, or none does",
+        ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
@@ -156,7 +170,11 @@ class ReaderScreen(WorkbenchScreen[int]):
                 yield curve
                 yield Static(id="reach")
                 yield self._boundaries
-                for name, title in (("remaining", "Remaining tasks (model)"), ("note", "You")):
+                for name, title in (
+                    ("requests", "Requests"),
+                    ("remaining", "Remaining tasks (model)"),
+                    ("note", "You"),
+                ):
                     section = Static(id=name, classes="section")
                     section.border_title = title
                     yield section
@@ -192,6 +210,9 @@ class ReaderScreen(WorkbenchScreen[int]):
         curve = self.query_one(Curve)
         curve.show(data)
         self.query_one("#reach", Static).update(Content(data.words))
+        requests = self.query_one("#requests", Static)
+        requests.update(requests_content(facts))
+        requests.set_class(len(facts.requests) < 2, "-one")
         self.query_one("#remaining", Static).update(remaining_content(facts))
         self.query_one("#note", Static).update(note_content(facts))
         self._boundaries.show(array("q", range(len(data.points))))
@@ -354,6 +375,27 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_second_goals(self) -> None:
         """Shows the second goals of the conversation, to be confirmed or removed."""
         judge_second_goals(self, self.conversation_id, self.refresh_data)
+
+    def action_request(self) -> None:
+        """Says that another request begins with the current turn; where one does already, that none does."""
+        if self._facts is None or not self.may_write():
+            return
+        shown, turn = self.conversation_id, self.query_one(Transcript).turn
+        of_user = [one for one in self._facts.messages if one.role == "user"]
+        message = next((one.index for one in of_user[1:] if one.turn == turn), None)
+        if message is None:
+            self.notify("No further request can begin with this turn.", markup=False)
+            return
+        begins = message not in [one.first for one in self._facts.requests[1:]]
+        services = self.services
+        write_in_order(
+            self,
+            lambda: services.requests.mark(
+                shown, message, services.triage.annotator, begins=begins
+            ),
+            lambda _: self.refresh_data(),
+            self.show_error,
+        )
 
     def action_why(self) -> None:
         """Shows where the number comes from."""

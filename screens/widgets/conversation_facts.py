@@ -9,6 +9,7 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.conversations import ConversationRow, LeakRow, MessageRow
 from engine.records.goals import GoalOfConversation
+from engine.records.requests import Request
 from engine.records.scores import DecisionRule, RemainingRow, ScoreRow
 from engine.records.triage import VerdictRow
 from engine.services.workspace import Services
@@ -20,6 +21,7 @@ class Facts:
 
     Attributes:
         goals: Its goals, the first one first.
+        requests: Its requests in order; one where no further one was found or marked.
     """
 
     row: ConversationRow
@@ -30,6 +32,7 @@ class Facts:
     current: VerdictRow | None
     rule: DecisionRule
     goals: Sequence[GoalOfConversation] = ()
+    requests: Sequence[Request] = ()
 
     @property
     def digits(self) -> int:
@@ -52,4 +55,5 @@ def load_facts(services: Services, conversation_id: int) -> Facts:
         current=services.triage.current(conversation_id),
         rule=conversations.rule(),
         goals=conversations.goals(conversation_id),
+        requests=services.requests.of_conversation(conversation_id),
     )

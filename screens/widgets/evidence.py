@@ -105,6 +105,24 @@ def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
     return lines
 
 
+def requests_content(facts: Facts) -> Content:
+    """A line for each request: its first turn, completeness and beginning."""
+    turns = {message.index: message.turn for message in facts.messages if message.role == "user"}
+    lines = []
+    for one in facts.requests:
+        begins = next(turn for at, turn in turns.items() if at >= one.first)
+        look = STATE_LOOKS[one.state]
+        p = "" if one.p is None else f" {number_format.probability(one.p, facts.digits)}"
+        lines.append(
+            Content.assemble(
+                (f"turn {begins:<3} ", "$tone-muted"),
+                (f"{look.glyph}{p} ", look.tone_variable),
+                one_line(one.opening, 60),
+            )
+        )
+    return Content("\n").join(lines)
+
+
 def remaining_content(facts: Facts) -> Content:
     """The remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining

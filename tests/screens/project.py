@@ -24,6 +24,7 @@ from engine.services.models.endpoints import Endpoints
 from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
+from engine.services.requests import RequestService
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.scoring.sets import ScoreSets
 from engine.services.training.base import Machine
@@ -172,6 +173,7 @@ class ScreenProject:
         made.score_sets = self.score_sets
         made.saved = self.saved
         made.exports = ExportFiles(self.file)
+        made.requests = RequestService(self.file, lambda: self.emit(_changed("request")))
         made.calibration = self.calibration
         made.comparison = ComparisonService(
             self.file, MergeQueueCache(self.file, DecisionLog(self.file))

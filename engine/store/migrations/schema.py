@@ -28,6 +28,7 @@ from engine.store.migrations.m015_generated import m015_generated
 from engine.store.migrations.m016_second_goals import m016_second_goals
 from engine.store.migrations.m017_own_group import m017_own_group
 from engine.store.migrations.m018_divergences import m018_divergences
+from engine.store.migrations.m019_requests import m019_requests
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -48,6 +49,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m016_second_goals,
     m017_own_group,
     m018_divergences,
+    m019_requests,
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.store import facets
+from engine.store import facets, requests
 from engine.store.sql import id_pages, placeholders, snapshot
 
 _LISTS = ("other_goals", "tags")
@@ -18,8 +18,9 @@ def rows(
 ) -> Iterator[dict[str, Any]]:
     """Yields the rows of conversations, in the order of `wanted`, or of all in the order of import.
 
-    A row has the columns of the view, `language` (None if it is not known) and `personal`, the kinds of personal data
-    that were found; `meta` is an object and, where it is asked for, `truth` an object or None.
+    A row has the columns of the view, `language` (None if it is not known), `personal`, the kinds of personal data
+    that were found, and `requests`, the number of its requests; `meta` is an object and, where it is asked for, `truth`
+    an object or None.
     """
     for page in id_pages(conn, wanted):
         chosen = f"conversation_id IN ({placeholders(page)})"
@@ -36,6 +37,7 @@ def rows(
                 )
         languages = facets.of_conversations(conn, facets.LANGUAGE, page)
         personal = facets.of_conversations(conn, facets.PERSONAL, page)
+        further = requests.starts(conn, page)
         for key in page:
             row = found.get(key)
             if row is None:
@@ -45,6 +47,7 @@ def rows(
             row["meta"] = json.loads(row["meta"])
             row["language"] = next(iter(languages.get(key, [])), None)
             row["personal"] = personal.get(key, [])
+            row["requests"] = 1 + len(further.get(key, ()))
             if truth:
                 row["truth"] = json.loads(truths[key]) if key in truths else None
             yield row

@@ -21,6 +21,7 @@ from engine.store import (
     generated_ends,
     hidden_states,
     plays,
+    requests,
     scores,
     second_verdicts,
     settings,
@@ -237,6 +238,17 @@ def test_what_schema_3_brought(tmp_path: Path) -> None:
         assert goal_decisions.unplaced(conn, 1) == [(1, 1, "spread")]
         assert goal_answers.answers(conn, "p", ["sides"])["sides"].label == "Both"
         assert goal_answers.stability(conn, 1) == {0: 0.5, 1: 1.0}
+
+
+def test_what_schema_19_brought(tmp_path: Path) -> None:
+    """Requests that were found are there, and what a person said stays when they are found anew."""
+    load(RELEASED[18], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project:
+        project.write(lambda conn: requests.put_found(conn, [(2, [1])]))
+        with project.reading() as conn:
+            assert requests.starts(conn, [1, 2]) == {}
+            rows = conn.execute("SELECT message, begins, annotator FROM request_start").fetchall()
+        assert rows == [(1, 0, "ann")]
 
 
 def test_a_sample_has_something_in_every_table() -> None:

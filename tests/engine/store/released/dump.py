@@ -29,6 +29,7 @@ from engine.store import (
     hidden_states,
     imports,
     plays,
+    requests,
     scores,
     trees,
     watched,
@@ -128,6 +129,8 @@ def sample_project(path: Path) -> None:
         ends = [(1, 1, True), (3, 1, False)]
         project.write(lambda conn: generated_ends.add(conn, "config-a", ends))
         project.write(_diverge)
+        project.write(lambda conn: requests.put_found(conn, [(2, [5])]))
+        project.write(lambda conn: requests.mark(conn, 2, 1, "ann", begins=False))
 
 
 def _grow(conn: sqlite3.Connection) -> None:

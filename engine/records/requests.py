@@ -1,0 +1,29 @@
+"""Requests of a conversation: what one user asks for, up to where they ask for something else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.records.scores import State
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of a conversation.
+
+    Attributes:
+        number: From 1.
+        first, last: Indices of its first and its last message. The first request has what stands before it too, such
+            as a system message.
+        turns: Number of the user's messages.
+        opening: The message of the user that begins it.
+        p: Completeness at the last boundary in it, `p_end / (p_end + p_continue)`; None where nothing is scored.
+    """
+
+    number: int
+    first: int
+    last: int
+    turns: int
+    opening: str
+    p: float | None
+    state: State

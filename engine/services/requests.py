@@ -1,0 +1,111 @@
+"""Requests of conversations: finds where further ones begin, and takes a person's word on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from engine.completeness.request_starts import common_words, request_starts
+from engine.model.chat import Role
+from engine.records.requests import Request
+from engine.records.simulation import PlayRow
+from engine.services.simulation.request import SimulationOptions
+from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+from engine.simulate.request_starts import RequestStartScenario
+from engine.store import conversations, requests, scores
+from engine.store.messages import messages_of
+from engine.store.project import Project
+from engine.views.requests import requests_of
+
+KIND = "requests"
+_PAGE = 200
+
+
+class RequestService:
+    """The requests of the conversations of one project."""
+
+    def __init__(self, project: Project, changed: Callable[[], None]) -> None:
+        """`changed` is called after requests were found or marked."""
+        self._project, self._changed = project, changed
+
+    def of_conversation(self, conversation_id: int) -> list[Request]:
+        """Quick. The requests of one conversation, in order; none where no user speaks."""
+        with self._project.reading() as conn:
+            return next((found for _, found in requests_of(conn, [conversation_id])), [])
+
+    def mark(
+        self, conversation_id: int, message: int, annotator: str = "", *, begins: bool
+    ) -> None:
+        """Stores that a person says that a message begins a request, or that it does not."""
+        self._project.write(
+            lambda conn: requests.mark(conn, conversation_id, message, annotator, begins=begins)
+        )
+        self._changed()
+
+    def find_by_curve(self, wanted: Sequence[int]) -> int:
+        """Finds requests by the scores in force, without a model, and replaces what was found before; returns how many
+        further ones. Conversations without a score are left as they are."""
+        total = 0
+        with self._project.reading() as conn:
+            common = common_words(messages_of(conn, key) for key in wanted)
+        for start in range(0, len(wanted), _PAGE):
+            page = wanted[start : start + _PAGE]
+            with self._project.reading() as conn:
+                curves = scores.current(conn, page)
+                found = [
+                    (
+                        key,
+                        request_starts(
+                            messages,
+                            {point.message: point.p_end_normalised for point in curves[key].curve},
+                            common,
+                        ),
+                    )
+                    for key, messages in conversations.conversations_for(conn, page)
+                    if key in curves and curves[key].curve
+                ]
+            self._project.write(partial(requests.put_found, found=found))
+            total += sum(len(starts) for _, starts in found)
+        self._changed()
+        return total
+
+    def take(self, rows: Sequence[PlayRow]) -> int:
+        """Stores what a model found (see `asking_simulation`) in place of what was found before; returns how many
+        further requests."""
+        found = [(int(row.result["conversation"]), list(row.result["starts"])) for row in rows]
+        self._project.write(lambda conn: requests.put_found(conn, found))
+        self._changed()
+        return sum(len(starts) for _, starts in found)
+
+
+def asking_simulation(
+    simulations: ProjectSimulations,
+    project: Project,
+    wanted: Sequence[int],
+    options: SimulationOptions,
+) -> Simulation:
+    """Returns the simulation that asks a model about each message of a user that follows an answer.
+
+    Raises:
+        UsageError: A model does not exist or cannot be used.
+    """
+    texts = simulations.texts(KIND)
+    with project.reading() as conn:
+        found = [
+            RequestStartScenario(
+                key,
+                tuple(
+                    (at, one.role, one.seen)
+                    for at, one in enumerate(messages)
+                    if not one.hidden and one.role in ("user", "assistant")
+                ),
+                texts,
+            )
+            for key, messages in conversations.conversations_for(conn, wanted)
+        ]
+    asked = [one for one in found if one.expected]
+
+    def scenarios(labels: Mapping[Role, str]) -> list[RequestStartScenario]:
+        return asked
+
+    return simulations.simulation(KIND, scenarios, {}, {"judge": BY_SCHEMA}, options, texts)

@@ -1,0 +1,73 @@
+"""Asks a model which messages of a user begin another request than the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.chat import Call, ChatMessage
+from engine.model.interface import Sampling
+from engine.simulate.play import Ending, Play
+from engine.simulate.prompt_files import filled
+from engine.simulate.recsim.behaviour import dialogue
+from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema, seed_from
+
+_SHAPE = object_schema(new_request={"type": "boolean"})
+_TOKENS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStartScenario:
+    """One conversation whose requests are looked for.
+
+    Attributes:
+        conversation: Its id in the project.
+        turns: Index, role and text of each message of user and assistant, in order.
+        texts: The prompts `system` and `begins`.
+    """
+
+    conversation: int
+    turns: tuple[tuple[int, str, str], ...]
+    texts: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        return f"requests/{self.conversation}"
+
+    @property
+    def expected(self) -> float:
+        return float(len(self._asked()))
+
+    def _asked(self) -> list[int]:
+        """Places of the user's messages that follow an answer."""
+        roles = [role for _, role, _ in self.turns]
+        return [at for at, role in enumerate(roles) if role == "user" and "assistant" in roles[:at]]
+
+    def play(self) -> Play:
+        """Returns a new play; its result has the indices of the messages that begin a request. A message of which the
+        model says nothing begins none."""
+        begins: list[int] = []
+        for at in self._asked():
+            shown = [(role, text) for _, role, text in self.turns[: at + 1]]
+            call = Call(
+                "begins",
+                "judge",
+                (
+                    ChatMessage("system", self.texts["system"].strip()),
+                    ChatMessage(
+                        "user", filled(self.texts["begins"], {"DIALOGUE": dialogue(shown)})
+                    ),
+                ),
+                Sampling(),
+                _TOKENS,
+                seed=seed_from(self.key, at),
+            )
+            if (yield from ask_json(call, _SHAPE, _new, TRIES)):
+                begins.append(self.turns[at][0])
+        return Ending(result={"conversation": self.conversation, "starts": begins})
+
+
+def _new(reply: Mapping[str, Any]) -> bool | None:
+    found = reply.get("new_request")
+    return found if isinstance(found, bool) else None

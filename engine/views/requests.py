@@ -1,0 +1,62 @@
+"""The requests of conversations with their completeness, from where they begin and the curve of scores."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from engine.conversation import Message
+from engine.records.requests import Request
+from engine.records.scores import CurvePoint, DecisionRule
+from engine.store import requests, scores, settings
+from engine.store.messages import messages_of
+from engine.store.sql import id_pages
+
+_PAGE = 200
+
+
+def requests_of(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None
+) -> Iterator[tuple[int, list[Request]]]:
+    """Yields each conversation with its requests; one that was never looked at has one.
+
+    Conversations without a message of a user are left out.
+    """
+    rule = settings.rule(conn)
+    for page in id_pages(conn, wanted, _PAGE):
+        found, curves = requests.starts(conn, page), scores.current(conn, page)
+        for key in page:
+            score = curves.get(key)
+            curve = () if score is None else score.curve
+            if parts := split(messages_of(conn, key), found.get(key, ()), curve, rule):
+                yield key, parts
+
+
+def split(
+    messages: Sequence[Message],
+    starts: Sequence[int],
+    curve: Sequence[CurvePoint],
+    rule: DecisionRule,
+) -> list[Request]:
+    """The requests of one conversation.
+
+    Args:
+        starts: Indices of the messages that begin a further request, ascending.
+        curve: The boundaries in order; empty where nothing is scored.
+    """
+    of_user = [at for at, message in enumerate(messages) if message.role == "user"]
+    if not of_user:
+        return []
+    begins = [at for at in starts if at in of_user[1:]]
+    found = []
+    for number, (first, end) in enumerate(pairwise([0, *begins, len(messages)]), 1):
+        turns = [at for at in of_user if first <= at < end]
+        inside = [point for point in curve if first <= point.message < end]
+        p = inside[-1].p_end_normalised if inside else None
+        found.append(
+            Request(
+                number, first, end - 1, len(turns), messages[turns[0]].content, p, rule.state(p)
+            )
+        )
+    return found

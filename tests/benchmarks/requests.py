@@ -1,0 +1,149 @@
+"""How well the requests of joined conversations are found again: `python -m tests.benchmarks.requests FILE FOLDER`.
+
+Joins pairs of conversations of different goals, from a uniform file with `truth.goal`, scores them with the built-in
+model and compares where further requests are found with where the second conversation begins. A place counts as found
+only if it is that message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.completeness.request_starts import common_words, request_starts
+from engine.conversation import Message
+from engine.store import conversations, imports, scores
+from engine.store.project import Project
+from workbench.cli import main
+
+PAIRS = 40
+LONGEST = 2_500
+"""Characters of a conversation; longer ones are left out, so that a pair is read in seconds."""
+SEED = 7
+DRAWS = 2_000
+
+Found = Callable[[Sequence[Message], Mapping[int, float], frozenset[str]], Sequence[int]]
+
+
+def joined(path: Path) -> Iterator[dict[str, Any]]:
+    """Yields records of two conversations, with the index of the message that begins the second as `truth.joint`."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        found = [json.loads(line) for line in file]
+    rng = random.Random(SEED)
+    usable = [one for one in found if _usable(one)]
+    rng.shuffle(usable)
+    number = 0
+    while usable and number < PAIRS:
+        first = usable.pop(0)
+        goal = first["truth"].get("goal")
+        at = next((at for at, one in enumerate(usable) if one["truth"].get("goal") != goal), None)
+        if at is None:
+            return
+        second = usable.pop(at)
+        rest = [one for one in second["messages"] if one["role"] != "system"]
+        yield {
+            "id": f"{first['id']}+{second['id']}",
+            "messages": first["messages"] + rest,
+            "truth": {"joint": len(first["messages"])},
+        }
+        number += 1
+
+
+def _usable(record: Mapping[str, Any]) -> bool:
+    texts = [str(one.get("content") or "") for one in record["messages"]]
+    turns = sum(one["role"] == "user" for one in record["messages"])
+    ended = record["truth"].get("complete") is not False
+    return ended and turns >= 2 and sum(map(len, texts)) < LONGEST
+
+
+def high_score(least: float) -> Found:
+    """A request begins wherever the score at the boundary before is high."""
+
+    def found(
+        messages: Sequence[Message], curve: Mapping[int, float], common: frozenset[str]
+    ) -> list[int]:
+        starts = [at for at, one in enumerate(messages) if one.role == "user"]
+        before = {at: [curve[one] for one in curve if one < at] for at in starts}
+        return [at for at in starts if before[at] and before[at][-1] >= least]
+
+    return found
+
+
+def words_alone(
+    messages: Sequence[Message], curve: Mapping[int, float], common: frozenset[str]
+) -> list[int]:
+    """The words of the program's rule without the score."""
+    return request_starts(messages, dict.fromkeys(range(len(messages)), 1.0), common)
+
+
+RULES: Mapping[str, Found] = {
+    "score and words (`requests find`)": request_starts,
+    "words alone": words_alone,
+    "score before at least .2": high_score(0.2),
+    "score before at least .5": high_score(0.5),
+}
+
+
+def measured(project: Path) -> list[str]:
+    """A line for each rule: precision, recall and F1 with 95% intervals, by resampling conversations."""
+    with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+        joints = {key: truth["joint"] for key, truth in imports.truths(conn)}
+        texts = dict(conversations.conversations_for(conn, list(joints)))
+        curves = {
+            key: {one.message: one.p_end_normalised for one in row.curve}
+            for key, row in scores.current(conn, list(joints)).items()
+        }
+    common = common_words(texts.values())
+    lines = []
+    for name, rule in RULES.items():
+        counts = []
+        for key, curve in curves.items():
+            found = rule(texts[key], curve, common)
+            hit = joints[key] in found
+            counts.append((hit, len(found) - hit, not hit))
+        table = np.array(counts, dtype=float)
+        draws = np.random.default_rng(SEED).integers(len(table), size=(DRAWS, len(table)))
+        drawn = [_figures(table[rows].sum(axis=0)) for rows in draws]
+        low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+        figures = _figures(table.sum(axis=0))
+        cells = [
+            f"{value:.2f} ({least:.2f} to {most:.2f})"
+            for value, least, most in zip(figures, low, high, strict=True)
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def _figures(counts: Sequence[float]) -> tuple[float, float, float]:
+    """Precision, recall and F1 of hits, false ones and missed ones."""
+    hits, false, missed = counts
+    precision = hits / (hits + false) if hits + false else 0.0
+    return precision, hits / (hits + missed), 2 * hits / (2 * hits + false + missed)
+
+
+def run() -> None:
+    """Joins, scores and measures; what is there already is not made again."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    name = arguments.file.name.partition(".")[0]
+    project = arguments.folder / f"{name}.wb"
+    if not project.exists():
+        records = arguments.folder / f"{name}.jsonl"
+        lines = [json.dumps(record) + "\n" for record in joined(arguments.file)]
+        records.write_text("".join(lines), encoding="utf-8")
+        main(["import", str(project), str(records)])
+        main(["run", "complete", str(project), "--mode", "probe", "--no-remaining"])
+    print("\n".join(measured(project)))
+
+
+if __name__ == "__main__":
+    run()

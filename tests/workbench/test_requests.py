@@ -1,0 +1,148 @@
+"""`workbench requests` and the export of requests."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.store import runs, scores, settings
+from engine.store.project import Project
+from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from tests.engine.store.support import fill, talk
+from workbench.cli import main
+
+TALKS = (
+    talk(
+        "two",
+        "Weather in Ulm on Monday?", "Monday in Ulm is sunny.",
+        "And Tuesday in Ulm?", "Ulm on Tuesday: rain.",
+        "Book me a dentist appointment", "Your dentist appointment is booked",
+        truth={"goal": "secret"},
+    ),
+    talk("one", "Where is my parcel?", "Which parcel?", "The parcel of May.", "It is lost."),
+    talk("unscored", "Hello?"),
+)  # fmt: skip
+CURVES = {1: (0.9, 0.8, 0.7), 2: (0.1, 0.2)}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A project with a conversation of two requests, one of one, and one without a score."""
+    path = tmp_path / "p.wb"
+
+    def score(conn: sqlite3.Connection) -> None:
+        run = runs.create(
+            conn, stage="score", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+        scores.register(conn, ScoreConfig("c", "base", "tiny.gguf"))
+        settings.put_score_config(conn, "c")
+        entries = [
+            ScoreEntry(
+                key,
+                tuple(
+                    BoundaryEntry(2 * at + 1, 2 * at + 2, at + 1, p, 1 - p)
+                    for at, p in enumerate(curve)
+                ),
+                None,
+                10,
+            )
+            for key, curve in CURVES.items()
+        ]
+        scores.add(conn, "c", run, entries)
+
+    with Project.open(path, create=True) as project:
+        fill(project, TALKS)
+        project.write(score)
+    return str(path)
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """What a command prints as JSON."""
+    capsys.readouterr()
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def found(capsys: pytest.CaptureFixture[str], path: str) -> dict[str, list[tuple[int, int, Any]]]:
+    """First and last message and completeness of each request, by conversation."""
+    listed = told(capsys, "requests", "list", path)["conversations"]
+    return {
+        one["conversation"]: [(each["first"], each["last"], each["p"]) for each in one["requests"]]
+        for one in listed
+    }
+
+
+class TestFinding:
+    def test_requests_have_completeness(
+        self, path: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Each request has the score of its own last boundary; what is not scored is one request."""
+        assert told(capsys, "requests", "find", path) == {
+            "conversations": 2, "further_requests": 1,
+        }  # fmt: skip
+        assert found(capsys, path) == {
+            "two": [(0, 3, 0.8), (4, 5, 0.7)],
+            "one": [(0, 3, 0.2)],
+            "unscored": [(0, 0, None)],
+        }
+        capsys.readouterr()
+        assert main(["list", path, "--filter", "requests>1"]) == 0
+        assert "two" in (out := capsys.readouterr().out)
+        assert "one" not in out.split()
+        assert main(["export", path, "table"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {row["id"]: row["requests"] for row in rows} == {"two": 2, "one": 1, "unscored": 1}
+
+    def test_a_person_corrects_and_finding_anew_keeps_it(
+        self, path: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A mark adds a request, `--not` takes one away, and neither is undone by what is found later."""
+        assert main(["requests", "find", path]) == 0
+        assert main(["requests", "mark", path, "two", "3", "--not"]) == 0
+        assert main(["requests", "mark", path, "two", "2", "--annotator", "ann"]) == 0
+        assert main(["requests", "find", path]) == 0
+        assert found(capsys, path)["two"] == [(0, 1, 0.9), (2, 5, 0.7)]
+        assert main(["requests", "mark", path, "two", "1"]) == 2
+        assert "Turns in which the user speaks again: 2, 3" in capsys.readouterr().err
+
+    def test_by_a_model(
+        self, tuned_shallow: None, path: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The model is asked about each message that follows an answer, once."""
+        words = ["requests", "find", path, "--by", "model", "--context", "1024"]
+        first = told(capsys, *words)
+        assert first["conversations"] == 2
+        assert told(capsys, *words) == first
+        assert (
+            sum(len(one) for one in found(capsys, path).values()) == 3 + first["further_requests"]
+        )
+
+    def test_nothing_is_scored(self, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without scores the error says how to get them."""
+        assert main(["requests", "find", path, "--filter", "name:unscored"]) == 2
+        assert "workbench run complete" in capsys.readouterr().err
+
+
+def test_requests_become_a_project(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The export has each request as a conversation, without truth; an import makes a project of requests of it."""
+    assert main(["requests", "find", path]) == 0
+    out, other = str(tmp_path / "requests.jsonl"), str(tmp_path / "requests.wb")
+    assert main(["export", path, "requests", "-o", out]) == 0
+    lines = [json.loads(line) for line in Path(out).read_text("utf-8").splitlines()]
+    assert [line["id"] for line in lines] == ["two#1", "two#2", "one#1", "unscored#1"]
+    assert [len(line["messages"]) for line in lines] == [4, 2, 4, 1]
+    assert lines[1]["workbench"] == {
+        "conversation": "two", "request": 2, "requests": 2, "p": pytest.approx(0.7), "state": "complete",
+    }  # fmt: skip
+    assert all(line["truth"] is None for line in lines)
+    capsys.readouterr()
+    assert main(["import", other, out]) == 0
+    capsys.readouterr()
+    assert main(["list", other]) == 0
+    assert "two#2" in capsys.readouterr().out

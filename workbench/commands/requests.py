@@ -1,0 +1,168 @@
+"""`workbench requests`: the requests of conversations, found and corrected."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.number_format import counted, probability
+from engine.services.requests import asking_simulation
+from engine.services.workspace import Services, Workspace
+from engine.text import one_line
+from engine.views.requests import requests_of
+from workbench.commands.goals import conversation
+from workbench.commands.narration import Result, narrate, print_json, print_text
+from workbench.commands.options import add_filter, add_labelling, positive, read_filter
+from workbench.commands.playing import exit_code, played, read_options
+from workbench.commands.report_text import cell_lines
+from workbench.commands.scores import narrate_set
+from workbench.exits import DONE
+
+
+def find_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `find`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--by",
+        choices=["curve", "model"],
+        default="curve",
+        help="curve: where the score falls and the user says new words; model: ask a model about each message of the"
+        " user (default: curve)",
+    )
+    add_labelling(parser)
+    add_filter(parser)
+
+
+def find(arguments: argparse.Namespace) -> int:
+    """Finds where further requests begin, in place of what was found before. What a person said stays.
+
+    Raises:
+        UsageError: Nothing matches, or nothing is scored.
+        WorkbenchError: A model cannot be had.
+    """
+    with Workspace(Path(arguments.project)) as workspace:
+        services = workspace.services()
+        wanted = _wanted(services, arguments.filter)
+        code = DONE
+        if arguments.by == "curve":
+            narrate_set(services.score_sets)
+            scored = [
+                row.id for row in services.conversations.rows(wanted) if row.p_end is not None
+            ]
+            if not scored:
+                raise UsageError(
+                    "None of these conversations has a score.", "`workbench run complete PROJECT`."
+                )
+            looked_at, found = len(scored), services.requests.find_by_curve(scored)
+        else:
+            options = read_options(arguments)
+            simulation = asking_simulation(
+                workspace.simulations(), workspace.project, wanted, options
+            )
+            rows = played(workspace, simulation)
+            over = [row for row in rows if row.reason is None]
+            looked_at, found = len(over), services.requests.take(over)
+            code = exit_code(rows)
+    if arguments.json:
+        print_json({"conversations": looked_at, "further_requests": found})
+    else:
+        print_text(
+            f"Found {counted(found, 'further request')} in {counted(looked_at, 'conversation')}."
+        )
+    return code
+
+
+def list_requests_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `list_requests`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="only the first N conversations"
+    )
+    add_filter(parser)
+
+
+def list_requests(arguments: argparse.Namespace) -> int:
+    """Prints the requests of conversations with completeness, a row each.
+
+    Raises:
+        UsageError: Nothing matches.
+    """
+    with Workspace(Path(arguments.project), read_only=True) as workspace:
+        services = workspace.services()
+        wanted = _wanted(services, arguments.filter)[: arguments.limit]
+        names = {row.id: row.external_id for row in services.conversations.rows(wanted)}
+        with workspace.project.reading() as conn:
+            found = list(requests_of(conn, wanted))
+    lines = cell_lines(
+        [
+            ("conversation", "text"), ("request", "count"), ("of", "count"), ("turns", "count"),
+            ("state", "text"), ("p", "text"), ("opening", "text"),
+        ],
+        [
+            (
+                one_line(names[key], 30), one.number, len(requests), one.turns, str(one.state),
+                probability(one.p), one_line(one.opening, 60),
+            )
+            for key, requests in found
+            for one in requests
+        ],
+    )  # fmt: skip
+    result = [
+        {"conversation": names[key], "requests": [asdict(one) for one in requests]}
+        for key, requests in found
+    ]
+    Result(lines, {"conversations": result}).print(arguments.json)
+    return DONE
+
+
+def mark_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `mark`."""
+    parser.add_argument("project")
+    parser.add_argument("conversation", metavar="ID", help="id of the conversation")
+    parser.add_argument("turn", type=positive, metavar="TURN", help="number of the turn")
+    parser.add_argument(
+        "--not", dest="none", action="store_true", help="no request begins there, whatever is found"
+    )
+    parser.add_argument("--annotator", default="", metavar="NAME", help="who says so")
+
+
+def mark(arguments: argparse.Namespace) -> int:
+    """Says that a request begins with a turn, or that none does.
+
+    Raises:
+        UsageError: There is no such conversation or turn.
+    """
+    with Workspace(Path(arguments.project)) as workspace:
+        services = workspace.services()
+        key = conversation(services, arguments.conversation)
+        of_user = [one for one in services.conversations.messages(key) if one.role == "user"]
+        message = next((one for one in of_user[1:] if one.turn == arguments.turn), None)
+        if message is None:
+            turns = ", ".join(str(one.turn) for one in of_user[1:]) or "none"
+            raise UsageError(
+                f"No further request can begin with turn {arguments.turn}.",
+                f"Turns in which the user speaks again: {turns}.",
+            )
+        services.requests.mark(key, message.index, arguments.annotator, begins=not arguments.none)
+        found = services.requests.of_conversation(key)
+    if arguments.json:
+        print_json(
+            {
+                "conversation": arguments.conversation,
+                "requests": [asdict(one) for one in found],
+            }
+        )
+    else:
+        narrate(f"The conversation has {counted(len(found), 'request')} now.")
+    return DONE
+
+
+def _wanted(services: Services, text: str) -> Sequence[int]:
+    found = services.conversations.ids(ListQuery(read_filter(text)))
+    if not found:
+        raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
+    return found
