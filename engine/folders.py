@@ -74,7 +74,7 @@ def version() -> str:
 def _folder(variable: str, finder: str) -> Path:
     chosen = os.environ.get(variable)
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return Path(os.path.expanduser(chosen)).absolute()
     import platformdirs
 
     return Path(getattr(platformdirs, finder)(APP, appauthor=False))

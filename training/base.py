@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def _split_digits(tokenizer: Any) -> None:
 
 
 def _existing(base: str) -> Path:
-    path = Path(base).expanduser()
+    path = Path(os.path.expanduser(base))
     if not path.exists():
         raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
     return path

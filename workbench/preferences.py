@@ -71,7 +71,7 @@ class Preferences:
 
     def opened(self, path: Path, now: datetime | None = None) -> None:
         """Remembers that a project was opened; it becomes the first of the recent ones."""
-        whole = str(path.expanduser().absolute())
+        whole = os.path.abspath(os.path.expanduser(path))
         at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
 
         def first(chosen: Chosen) -> Chosen:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -141,7 +142,7 @@ class Catalog:
             return entries[DEFAULT_MODEL]
         if name in entries:
             return entries[name]
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         if path.is_file():
             return self._entry(path.stem, path.resolve(), "file")
         raise NotFound(
@@ -156,7 +157,7 @@ class Catalog:
             ModelFileError: The file cannot be read.
             UsageError: The name is taken by another file.
         """
-        path = path.expanduser().resolve()
+        path = Path(os.path.expanduser(path)).resolve()
         name = name or path.stem
         self.refuse_taken(name, path)
         self.sha256(path)
@@ -197,7 +198,7 @@ class Catalog:
         for name, path, _ in self._named_adapters():
             if name == str(named):
                 return path
-        path = Path(named).expanduser().resolve()
+        path = Path(os.path.expanduser(named)).resolve()
         if path.is_dir() and (path / RUN_ADAPTER).is_file():
             return path / RUN_ADAPTER
         if path.is_file():

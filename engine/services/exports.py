@@ -6,6 +6,7 @@ What writes one kind of export is imported where that kind is asked for: a list 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Sequence
@@ -82,8 +83,8 @@ class ExportFiles:
 
 
 def _new_file(path: str) -> Path:
-    target = Path(path).expanduser()
-    if target.exists() or target.is_symlink():
+    target = Path(os.path.expanduser(path))
+    if os.path.lexists(target):
         raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
     return target
 

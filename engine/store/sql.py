@@ -41,7 +41,11 @@ def chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
 def id_pages(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None, size: int = CHUNK
 ) -> Iterator[Sequence[int]]:
-    """The ids that are wanted, in their order, or those of all conversations by id; at most `size` at a time."""
+    """The ids that are wanted, in their order, or those of all conversations by id; at most `size` at a time.
+
+    Raises:
+        ValueError: The ids of a damaged file are out of order, so that their pages would never end.
+    """
     if wanted is not None:
         for start in range(0, len(wanted), size):
             yield wanted[start : start + size]
@@ -50,6 +54,8 @@ def id_pages(
     while page := conn.execute(
         "SELECT id FROM conversation WHERE id > ? ORDER BY id LIMIT ?", (last, size)
     ).fetchall():
+        if page[-1][0] <= last:
+            raise ValueError("the ids of conversations are out of order")
         last = page[-1][0]
         yield [row[0] for row in page]
 

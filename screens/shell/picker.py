@@ -187,8 +187,8 @@ class PickerApp(Keyed, FaultReportingApp[Beginning | None], inherit_bindings=Fal
         def chosen(text: str | None) -> None:
             if not text or not text.strip():
                 return
-            path = Path(text.strip()).expanduser()
-            if path.is_file():
+            path = Path(os.path.expanduser(text.strip()))
+            if os.path.isfile(path):
                 self.exit(Beginning("project", os.fspath(path.absolute())))
             else:
                 self._show_problem(f"There is no file {path}.", "n makes a new project.")
@@ -203,14 +203,14 @@ class PickerApp(Keyed, FaultReportingApp[Beginning | None], inherit_bindings=Fal
         def chosen(text: str | None) -> None:
             if not text or not text.strip():
                 return
-            path = Path(text.strip()).expanduser().absolute()
-            if not path.suffix:
+            path = Path(os.path.expanduser(text.strip())).absolute()
+            if path.name and not path.suffix:
                 path = path.with_suffix(SUFFIX)
-            if path.exists():
+            if os.path.exists(path):
                 self._show_problem(
                     f"{path} is there already.", "o opens it, or choose another name."
                 )
-            elif not path.parent.is_dir():
+            elif not os.path.isdir(path.parent):
                 self._show_problem(
                     f"There is no folder {path.parent}.", "Choose one that is there."
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -67,7 +68,9 @@ class Project:
 
     def __init__(self, path: str | Path, *, create: bool = False, read_only: bool = False) -> None:
         """See `open`."""
-        self._workspace = Workspace(Path(path).expanduser(), create=create, read_only=read_only)
+        self._workspace = Workspace(
+            Path(os.path.expanduser(path)), create=create, read_only=read_only
+        )
         self._services = self._workspace.services()
 
     def __enter__(self) -> Project:

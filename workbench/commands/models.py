@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +67,7 @@ def add(arguments: argparse.Namespace) -> int:
     if arguments.path.startswith(("http://", "https://")):
         _show_entries(catalog, [], arguments.json, [_add_endpoint(arguments)])
         return 0
-    path = Path(arguments.path).expanduser().resolve()
+    path = Path(os.path.expanduser(arguments.path)).resolve()
     if path.is_dir() and not (path / RUN_ADAPTER).is_file():
         files = list(ggufs_in(path))
         if arguments.name and len(files) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -141,7 +142,7 @@ class ModelService:
         Raises:
             ModelFileError: A file is not a sound GGUF file.
         """
-        files = ggufs_in(Path(path).expanduser().resolve())
+        files = ggufs_in(Path(os.path.expanduser(path)).resolve())
         names = [add_file(self._catalog, file, None, lambda line: None).name for file in files]
         self._changed()
         return names

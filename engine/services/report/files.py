@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def check_place(path: Path, *, force: bool) -> None:
         raise UsageError(
             f"A report cannot be written as {path.name}.", "Name a file.html or a file.md."
         )
-    if path.exists() and not force:
+    if os.path.exists(path) and not force:
         raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
 
 

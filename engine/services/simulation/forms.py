@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
@@ -88,7 +89,7 @@ def profiles_of(request: SimulationRequest) -> tuple[Profile, ...]:
     """The profiles that users are drawn from; see `load_profiles`."""
     if request.profiles == PAPER_PEOPLE:
         return people_of_paper()
-    return load_profiles(Path(request.profiles).expanduser() if request.profiles else None)
+    return load_profiles(Path(os.path.expanduser(request.profiles)) if request.profiles else None)
 
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def load_profiles(path: Path | None) -> tuple[Profile, ...]:
 
 def _form(name: str) -> Form:
     try:
-        return form_of_file(name, _text(Path(name.strip()).expanduser()))
+        return form_of_file(name, _text(Path(os.path.expanduser(name.strip()))))
     except UsageError as error:
         hint = error.hint or f"Forms that come along: {', '.join(ALL_FORMS)}."
         raise UsageError(error.message, hint) from None

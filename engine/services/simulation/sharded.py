@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -286,7 +287,7 @@ def _with_models(setting: Setting, labels: Mapping[Role, str]) -> Setting:
 
 
 def _databases(request: SimulationRequest) -> Path | None:
-    return Path(request.databases).expanduser() if request.databases else None
+    return Path(os.path.expanduser(request.databases)) if request.databases else None
 
 
 def _params(setting: Setting) -> dict[str, Any]:
@@ -300,7 +301,7 @@ def _params(setting: Setting) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     try:
-        return path.expanduser().read_text("utf-8-sig")
+        return Path(os.path.expanduser(path)).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(

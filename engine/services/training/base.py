@@ -45,7 +45,7 @@ def base_for(catalog: Catalog, name: str) -> Base:
         UsageError: No such model, file or folder exists.
         ModelFileError: The file cannot be read.
     """
-    folder = Path(name).expanduser()
+    folder = Path(os.path.expanduser(name))
     if name and (folder / "config.json").is_file():
         return Base(folder.resolve(), folder.resolve().name, _shape_of_folder(folder))
     if name and folder.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -287,7 +288,7 @@ class TreeService:
 
     def export(self, item: TreeItem, path: str) -> None:
         """Writes a tree as one JSON line to a new file; raises ProjectError as `ExportFiles.export` does."""
-        target = Path(path).expanduser()
+        target = Path(os.path.expanduser(path))
         if target.exists() or target.is_symlink():
             raise ProjectError(
                 f"{path} is there already.", "Choose another name; nothing was written."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from engine.errors import Cancelled, ProjectError
@@ -66,7 +67,7 @@ class ValidationService:
         Raises:
             ProjectError: `path` exists or cannot be written.
         """
-        target = Path(path).expanduser()
+        target = Path(os.path.expanduser(path))
         try:
             with target.open("x", encoding="utf-8", newline="\n") as out:
                 out.write(report.text + "\n")

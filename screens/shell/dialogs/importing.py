@@ -126,7 +126,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
     def action_browse(self) -> None:
         """Shows the folder of the path that is typed, or the nearest one above it that exists, to choose in."""
         typed = Path(os.path.expanduser(self.query_one(Input).value.strip())).absolute()
-        folder = next(one for one in (typed, *typed.parents) if one.is_dir())
+        folder = next(one for one in (typed, *typed.parents) if os.path.isdir(one))
         self.app.push_screen(BrowseDialog(folder), self._browsed)
 
     def _browsed(self, path: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from engine.services.workspace import Workspace
 from engine.store.conversations import ConversationStore
 from engine.store.messages import messages_of
 from engine.store.project import Project
+from engine.store.sql import id_pages
 from tests.engine.store.support import fill, talk
 
 
@@ -56,6 +58,31 @@ def test_calls_that_are_none(path: Path, calls: str) -> None:
         project.reading() as conn,
     ):
         messages_of(conn, 1)
+
+
+def test_ids_that_are_out_of_order(path: Path) -> None:
+    """A table whose last id is below the one before is damaged, and not read for ever."""
+    with Project.open(path) as project:
+        fill(project, [talk("b", "and then", "this")], "more.jsonl")
+    with closing(sqlite3.connect(path)) as conn:
+        (root,) = conn.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'conversation'"
+        ).fetchone()
+        (size,) = conn.execute("PRAGMA page_size").fetchone()
+    data = bytearray(path.read_bytes())
+    page = memoryview(data)[(root - 1) * size : root * size]
+    assert page[0] == 0x0D  # the one page of the table
+    cell = int.from_bytes(page[10:12])  # the second one: a cell is its length, the id, the values
+    at = cell + (1 if page[cell] < 0x80 else 2)
+    assert page[at] == 2
+    page[at] = 0
+    path.write_bytes(data)
+    with (
+        Project.open(path) as project,
+        pytest.raises(ProjectError, match="damaged"),
+        project.reading() as conn,
+    ):
+        assert len(list(islice(id_pages(conn), 9))) < 9
 
 
 def test_a_damaged_setting_leaves_nothing_open(path: Path) -> None:

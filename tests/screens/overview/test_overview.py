@@ -328,6 +328,16 @@ class TestNext:
             await pilot.press("end", "enter")
             await until(pilot, lambda: field.value == str(tmp_path / "logs" / "a.jsonl"))
 
+    async def test_a_name_too_long_for_a_file(self, tmp_path: Path) -> None:
+        """Where no file can have the name that was typed, the nearest folder above it is shown."""
+        (tmp_path / "logs").mkdir()
+        async with opened(project_of([]), mode="1") as pilot:
+            await press(pilot, "i")
+            field = pilot.app.screen.query_one(Input)
+            field.value = str(tmp_path / ("a" * 6_000))
+            await pilot.press("down")
+            await until(pilot, lambda: "logs" in text(pilot))
+
     async def test_notices_lie_below_a_tall_dialog(self, tmp_path: Path) -> None:
         """Of two notices over a dialog on a small screen the newest is shown, and leaves its keys to be read."""
         async with opened(project_of([]), size=(80, 24), mode="1") as pilot:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -84,6 +85,24 @@ async def test_other_path(tmp_path: Path) -> None:
         focused.value = str(path)  # type: ignore[attr-defined]
         await keys(pilot, "enter")
     assert pilot.app.return_value == Beginning("project", str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [("~nobody-of-this-name/x", "on"), ("/", "on"), ("a" * 6_000, "o"), ("a\x00b", "o")],
+    ids=["no home", "no name", "long", "a zero"],
+)
+async def test_names_that_no_file_can_have(name: str, asked: str) -> None:
+    """A name that no file can have is refused, where a project is opened and where one is made."""
+    async with picking([]) as pilot:
+        for key in asked:
+            await keys(pilot, key)
+            focused = pilot.app.focused
+            assert focused is not None
+            focused.value = name  # type: ignore[attr-defined]
+            await keys(pilot, "enter")
+            assert isinstance(pilot.app.screen, ErrorDialog)
+            await keys(pilot, "escape")
 
 
 async def test_new_project(tmp_path: Path) -> None:
