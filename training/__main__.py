@@ -1,6 +1,6 @@
 """`python -m training RUN_DIR`: trains the run of a directory, or resumes it.
 
-On several GPUs: `accelerate launch -m training RUN_DIR`.
+On several GPUs `workbench train` starts it by `accelerate launch -m training RUN_DIR`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import EarlyStoppingCallback, set_seed
 
-from engine.errors import AdapterError
+from engine.errors import AdapterError, ModelError
 from engine.model.adapter_files import AdapterOrigin
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import EventLog, RunDirectory, read_events, write_atomically
@@ -68,7 +68,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         ),
         budget=budget_for(config, data.examples),
         model=model,
-        args=arguments(config, run.checkpoints, _optimiser(events), cpu=cpu),
+        args=arguments(config, run.checkpoints, _optimiser(config), cpu=cpu),
         train_dataset=ExampleDataset(data.examples),
         data_collator=collate,
         callbacks=callbacks,
@@ -90,17 +90,23 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         _finish(run, config, events, model, tokenizer, state, reason)
 
 
-def _optimiser(events: EventLog) -> str:
+def _optimiser(config: TrainConfig) -> str:
+    """The name of AdamW in `transformers`.
+
+    Raises:
+        ModelError: Its state is to be kept in 8 bits, and bitsandbytes is not installed.
+    """
     if not torch.cuda.is_available():
         return "adamw_torch"
+    if not config.eight_bit:
+        return "adamw_torch_fused"
     try:
         metadata.version("bitsandbytes")
-    except metadata.PackageNotFoundError:
-        events.write(
-            "warning",
-            message="bitsandbytes is not installed, so the state of the optimiser takes four times the memory.",
-        )
-        return "adamw_torch_fused"
+    except metadata.PackageNotFoundError as error:
+        raise ModelError(
+            "eight_bit needs bitsandbytes.",
+            "pip install 'conversation-workbench[gpu]', or set eight_bit to false.",
+        ) from error
     return "adamw_bnb_8bit"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from engine.model.generation import PARALLEL
 from engine.model.gguf_file import GgufFile
@@ -214,3 +215,14 @@ def _at(file: GgufFile, name: str, layer: int, default: int = 0) -> int:
         return max(0, each[layer]) if layer < len(each) else 0
     found = file.number(_key(file, name))
     return default if found is None else max(0, found)
+
+
+def available_memory() -> int | None:
+    """Bytes that the system could give now; None where it does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

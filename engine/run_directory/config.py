@@ -116,6 +116,20 @@ class TrainConfig:
         default=False,
         metadata={"help": "Keep the base in 4 bits (CUDA only): a quarter of the memory."},
     )
+    eight_bit: bool = field(
+        default=True,
+        metadata={
+            "help": "Keep the state of AdamW in 8 bits, as Soroka et al. do (CUDA only; else 32 bits): a quarter of its"
+            " memory."
+        },
+    )
+    processes: int = field(
+        default=0,
+        metadata={
+            "help": "Processes that share the conversations of a step; 0: one for each GPU, as far as they divide"
+            " `batch`."
+        },
+    )
     seed: int = field(default=0, metadata={"help": "Seed of everything that is random."})
     valid_every: int = field(
         default=25, metadata={"help": "Steps between validations; a checkpoint is kept at each."}

@@ -5,9 +5,11 @@ Tried with made-up drivers only: no machine that built this program had a GPU an
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 from engine.model.gguf_file import read_gguf
@@ -38,21 +40,43 @@ def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
         field: Name of the size in `nvidia-smi`, such as `memory.total`.
         seconds: Time limit of the query.
     """
+    try:
+        name, _, mebibytes = _query(f"name,{field}", seconds)[0].rpartition(",")
+        return name.strip(), int(mebibytes) << 20
+    except (ValueError, IndexError):
+        return None
+
+
+def count_gpus(seconds: float) -> int:
+    """Number of GPUs that `nvidia-smi` lists and CUDA_VISIBLE_DEVICES does not hide; 0 without the tool.
+
+    Args:
+        seconds: Time limit of the query.
+    """
+    listed = len(_query("name", seconds))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return listed
+    # CUDA reads the list up to the first number that is none of a device.
+    shown = list(takewhile(lambda one: one.strip() not in ("", "-1"), visible.split(",")))
+    return min(listed, len(shown))
+
+
+def _query(fields: str, seconds: float) -> list[str]:
+    """A line of `nvidia-smi` for each GPU; none without GPU or tool."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return None
+        return []
     try:
-        output = subprocess.run(
-            [tool, f"--query-gpu=name,{field}", "--format=csv,noheader,nounits"],
+        return subprocess.run(
+            [tool, f"--query-gpu={fields}", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             check=True,
             timeout=seconds,
-        ).stdout
-        name, _, mebibytes = output.splitlines()[0].rpartition(",")
-        return name.strip(), int(mebibytes) << 20
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return None
+        ).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return []
 
 
 def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
+import sys
 import time
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from engine.run_directory.events import RunDirectory, is_running, read_events, state_of
+from engine.services.training.process import command_for
 from tests.training.tiny_runs import STEPS, events, finished, launched, start, tiny_run
 from training.loop import last_checkpoint
 
@@ -98,10 +99,10 @@ class TestWhole:
 
 class TestSeveralProcesses:
     def test_two_take_the_same_steps(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """Two processes that share each step have the same losses, reported once, and the same adapter."""
+        """Two processes that share each step have the same losses, reported once, and the same adapter; started as
+        on two GPUs."""
         run = tiny_run(tmp_path / "run")
-        port = str(_free_port())
-        launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port)
+        launcher = command_for((sys.executable, "-m", "training"), 2)[1:-2]
 
         assert launched(run, *launcher).wait() == 0, run.log.read_text()
 
@@ -207,12 +208,6 @@ class TestRefused:
 
         assert finished(run) == 1
         assert "unknown fields: ranks" in events(run, "error")[0]["message"]
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _wait_for(run: RunDirectory, kind: str, step: int) -> None:

@@ -61,6 +61,11 @@ def start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", help="short for --set epochs=N: times that everything is read")
     parser.add_argument("--resume", metavar="RUN", help="resume this run at its last checkpoint")
     parser.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="start it also where less memory is free than it is estimated to need",
+    )
     parser.add_argument("--detach", action="store_true", help="start it and do not watch it")
 
 
@@ -96,7 +101,7 @@ def start(arguments: argparse.Namespace) -> int:
                 print_text(estimate_text(plan.estimate))
             return DONE
         narrate(estimate_text(plan.estimate))
-        name = training.prepare(plan).path.name
+        name = training.prepare(plan, force=arguments.force).path.name
         runs = training.run_directories
     # The project is closed now, so another program can open it while the run is running.
     with _interrupts() as pressed:

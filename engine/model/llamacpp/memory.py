@@ -14,7 +14,7 @@ from engine.errors import ModelFileError, OutOfMemory
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp.files import forward_log
-from engine.model.memory_plan import estimate
+from engine.model.memory_plan import available_memory, estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,3 @@ def metadata_of(model: Any) -> Callable[[str], str | None]:
         return buffer.value.decode("utf-8", "replace") if size >= 0 else None
 
     return value
-
-
-def available_memory() -> int | None:
-    """Bytes that the system could give now; None where it does not say."""
-    try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None

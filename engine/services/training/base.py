@@ -11,6 +11,7 @@ from typing import Any
 from engine.errors import ModelFileError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.gguf_file import GgufFile, read_gguf
+from engine.model.memory_plan import available_memory
 from engine.services.training.presets import Shape
 from engine.worker.gpu import first_gpu
 
@@ -64,10 +65,12 @@ class Machine:
     Attributes:
         device: `CPU`, or the name of the GPU.
         memory: Its memory in bytes; None if the system does not report it.
+        free: How much of it is free now.
     """
 
     device: str
     memory: int | None
+    free: int | None = None
 
     @property
     def gpu_memory(self) -> int | None:
@@ -79,11 +82,13 @@ def this_machine() -> Machine:
     """Returns the first GPU that the driver lists, else the CPU."""
     gpu = first_gpu("memory.total", GPU_SECONDS)
     if gpu is not None:
-        return Machine(*gpu)
+        free = first_gpu("memory.free", GPU_SECONDS)
+        return Machine(*gpu, None if free is None else free[1])
     try:
-        return Machine("CPU", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
-        return Machine("CPU", None)
+        memory = None
+    return Machine("CPU", memory, available_memory())
 
 
 def _shape_of_gguf(file: GgufFile) -> Shape | None:

@@ -15,16 +15,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UsageError, WorkbenchError
 from engine.network_guard import child_environment
+from engine.run_directory.config import ConfigError, TrainConfig
 from engine.run_directory.events import RunDirectory, is_running, read_events, write_atomically
+from engine.services.training.base import GPU_SECONDS
+from engine.worker.gpu import count_gpus
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """Packages that training imports; the extra `train` installs them."""
+
+EIGHT_BIT = "bitsandbytes"
+"""The package for 8-bit AdamW and bases in 4 bits; the extra `gpu` installs it."""
 
 INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
 
@@ -49,6 +55,52 @@ def missing_libraries() -> str:
     """Returns why training is not possible here; empty if it is."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     return f"Training needs {', '.join(missing)}." if missing else ""
+
+
+def check_libraries(config: TrainConfig | None, gpus: int) -> None:
+    """Checks that what a run needs is installed.
+
+    Args:
+        config: None where it cannot be read, which the trainer reports.
+
+    Raises:
+        UsageError: It is not; the hint says what to install, and what to set to do without.
+    """
+    missing = missing_libraries()
+    if missing:
+        raise UsageError(missing, INSTALL)
+    wanted = [
+        name for name in ("eight_bit", "four_bit") if config and gpus and getattr(config, name)
+    ]
+    if wanted and importlib.util.find_spec(EIGHT_BIT) is None:
+        without = " and ".join(f"--set {name}=false" for name in wanted)
+        raise UsageError(
+            f"On a GPU, {' and '.join(wanted)} need{'s' if len(wanted) == 1 else ''} {EIGHT_BIT}.",
+            f"`pip install 'conversation-workbench[gpu]'` installs it; {without} does without, with more memory.",
+        )
+
+
+def processes_of(config: TrainConfig | None, gpus: int) -> int:
+    """Number of processes of a run: as set, else the most that there are GPUs for and that divide a step evenly."""
+    if config is None:
+        return 1
+    most = config.processes or gpus
+    return max((n for n in range(1, most + 1) if config.batch % n == 0), default=1)
+
+
+def command_for(command: Sequence[str], processes: int) -> list[str]:
+    """The command that starts a trainer in so many processes, by `accelerate launch` where there are several.
+
+    Args:
+        command: That of one process: the interpreter and its words.
+    """
+    if processes == 1:
+        return list(command)
+    interpreter, *words = command
+    launch = [interpreter, "-m", "accelerate.commands.launch", "--multi_gpu"]
+    # All that it would otherwise ask a file of the user for; the port is a free one.
+    launch += ["--num_processes", str(processes), "--num_machines", "1", "--mixed_precision", "no"]
+    return [*launch, "--dynamo_backend", "no", "--main_process_port", "0", *words]
 
 
 def has_process(run: RunDirectory) -> bool:
@@ -95,13 +147,15 @@ class Trainers:
         self,
         command: Sequence[str] = (sys.executable, "-m", "training"),
         grace: Grace = Grace(),
+        gpus: Callable[[], int] = lambda: count_gpus(GPU_SECONDS),
     ) -> None:
         """Starts nothing yet.
 
         Args:
             command: Command of a process, to which the run directory is added.
+            gpus: Returns the number of GPUs.
         """
-        self._command, self._grace = tuple(command), grace
+        self._command, self._grace, self._gpus = tuple(command), grace, gpus
         self._children: dict[Path, subprocess.Popen[bytes]] = {}
         self._guard = threading.Lock()
 
@@ -112,9 +166,9 @@ class Trainers:
             UsageError: The run is running, or the libraries are not installed.
             WorkbenchError: The process cannot be started.
         """
-        missing = missing_libraries()
-        if missing:
-            raise UsageError(missing, INSTALL)
+        config, gpus = _config(run), self._gpus()
+        check_libraries(config, gpus)
+        command = command_for(self._command, processes_of(config, gpus))
         with self._guard:
             self._reap(run)
             if has_process(run):
@@ -123,7 +177,7 @@ class Trainers:
             try:
                 with run.log.open("ab") as log:
                     child = subprocess.Popen(
-                        [*self._command, str(run.path)],
+                        [*command, str(run.path)],
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=subprocess.STDOUT,
@@ -187,6 +241,13 @@ class Trainers:
             until = time.time() + seconds
             while has_process(run) and time.time() < until:
                 time.sleep(grace.poll)
+
+
+def _config(run: RunDirectory) -> TrainConfig | None:
+    try:
+        return TrainConfig.load(run.config)
+    except ConfigError:
+        return None
 
 
 def _signal(run: RunDirectory, number: signal.Signals) -> bool:

@@ -101,13 +101,18 @@ class TrainingService:
         self.run_directories.start(run)
         return run.path.name
 
-    def prepare(self, plan: TrainingPlan) -> RunDirectory:
-        """Writes the run directory of a plan; raises as `start`."""
+    def prepare(self, plan: TrainingPlan, *, force: bool = False) -> RunDirectory:
+        """Writes the run directory of a plan; raises as `start`.
+
+        Args:
+            force: Also where the run is estimated to need more memory than is free.
+        """
         self._check_writable()
-        missing = missing_libraries()
-        if missing:
-            raise UsageError(missing, INSTALL)
+        machine = self._machine()
+        process.check_libraries(plan.config, 0 if machine.gpu_memory is None else 1)
         self.run_directories.check_idle()
+        if not force:
+            _check_memory(plan.estimate, machine)
         return run_files.create_run(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:
@@ -159,3 +164,15 @@ class TrainingService:
                 f"The project is read-only: {self._project.read_only}.",
                 "Close the other one, or work on a copy that you can write.",
             )
+
+
+def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:
+    """Raises UsageError where a run is estimated to need more memory than is free."""
+    need, free = estimate.memory, machine.free
+    if need is None or free is None or need <= free:
+        return
+    raise UsageError(
+        f"{estimate.name} needs about {need / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free ({machine.device}).",
+        f"{estimate.advice or 'End other programs, or set recompute=true or a lower max_tokens.'} `workbench train"
+        " start --force` starts it all the same.",
+    )

@@ -156,6 +156,19 @@ class TestFigures:
         assert not found.fits
         assert "Lower max_tokens" in found.advice
 
+    def test_a_run_that_has_no_room_is_not_started(self, project: Project, tmp_path: Path) -> None:
+        """Where less is free than the run needs, nothing is written unless it is forced; the error says how much."""
+        machine = Machine("CPU", 16 * GIB, free=GIB // 2)
+        catalog = Catalog(tmp_path / "data", tmp_path / "cache")
+        service = TrainingService(project, catalog, machine=lambda: machine)
+        plan = service.planner.plan(TrainingRequest(), whole=True)
+        with pytest.raises(UsageError, match=r"0\.5 GB are free \(CPU\)") as caught:
+            service.prepare(plan)
+        assert "--force" in caught.value.hint
+        assert service.runs() == []
+        service.prepare(plan, force=True)
+        assert len(service.runs()) == 1
+
     def test_a_base_from_a_file_stays_whole(self, project: Project, tmp_path: Path) -> None:
         """Four-bit weights need a folder of weights, so no preset chooses them for a GGUF file."""
         planner = TrainingPlanner(

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
+from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory, locked, read_events
 from engine.services.training import process
 from engine.services.training.history import RunHistory
-from engine.services.training.process import has_process, pid_of
+from engine.services.training.process import Trainers, has_process, pid_of
+from engine.worker.gpu import count_gpus
 from tests.engine.services.training import fake_trainer
 from tests.engine.services.training.training_project import (
     bare_run,
@@ -236,3 +238,54 @@ class TestEndings:
 def test_the_process_runs_this_python() -> None:
     """What is started is the trainer of this installation."""
     assert process.Trainers()._command == (sys.executable, "-m", "training")
+
+
+class TestSeveralGpus:
+    @pytest.mark.parametrize(
+        ("settings", "gpus", "processes"),
+        [({}, 0, 1), ({}, 1, 1), ({}, 4, 4), ({}, 3, 2), ({"batch": 2}, 8, 2),
+         ({"processes": 2}, 0, 2), ({"processes": 1}, 8, 1)],
+    )  # fmt: skip
+    def test_number_of_processes(self, settings: dict[str, int], gpus: int, processes: int) -> None:
+        """One for each GPU, as far as they divide the conversations of a step; a setting goes before what is there."""
+        config = TrainConfig(base="b", **settings)  # type: ignore[arg-type]
+        assert process.processes_of(config, gpus) == processes
+
+    def test_command(self) -> None:
+        """Several processes are started by `accelerate launch` with everything said, so that no file of the user
+        decides; one is started without it."""
+        one = ("python", "-m", "training")
+        assert process.command_for(one, 1) == list(one)
+        several = process.command_for(one, 4)
+        assert several[:4] == ["python", "-m", "accelerate.commands.launch", "--multi_gpu"]
+        assert several[several.index("--num_processes") + 1] == "4"
+        assert several[-2:] == ["-m", "training"]
+
+    @pytest.mark.parametrize("listed", [2, 0])
+    def test_gpus_are_counted(
+        self, listed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Those that the driver lists and CUDA_VISIBLE_DEVICES does not hide count."""
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text("#!/bin/sh\n" + "echo 'Some GPU'\n" * listed)
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        assert count_gpus(5.0) == listed
+        for visible, left in (("1", 1), ("0,1,2", 2), ("", 0), ("-1", 0)):
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+            assert count_gpus(5.0) == min(listed, left)
+
+    def test_a_missing_package_is_asked_for(
+        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """On a GPU 8-bit AdamW is not silently replaced: nothing starts, and the error says what to install or set."""
+        monkeypatch.setattr(process, "EIGHT_BIT", "no_such_library")
+        TrainConfig(base="b").save(run.config)
+        trainers = Trainers((sys.executable, fake_trainer.__file__), gpus=lambda: 1)
+        with pytest.raises(UsageError, match="eight_bit needs no_such_library") as caught:
+            trainers.start(run)
+        assert "conversation-workbench[gpu]" in caught.value.hint
+        assert "--set eight_bit=false" in caught.value.hint
+        process.check_libraries(TrainConfig(base="b", eight_bit=False), 1)
+        process.check_libraries(TrainConfig(base="b"), 0)
