@@ -291,6 +291,8 @@ def _noun_phrase(words: list[str], at: int) -> _NounPhrase | None:
             break
         run.append(word)
         at += 1
+    if words[at : at + 1] in (["one"], ["ones"]):
+        return None  # "count the WARN ones", which lacks its noun
     while run and run[-1] in ADJECTIVES:
         run.pop()
     return _NounPhrase(determiner, tuple(run), at) if run else None

@@ -102,6 +102,12 @@ def test_no_word_twice() -> None:
     assert "get the rating of the hotel" in asked("I need to get the rating of the hotel.")
 
 
+def test_no_noun() -> None:
+    """What stands before "one" or "ones" is no noun phrase, for its noun stands elsewhere."""
+    assert asked("Please count the WARN ones.") == []
+    assert "count the lines" in asked("Please count the WARN lines.")
+
+
 @given(st.lists(_PIECES, max_size=30).map(" ".join))
 def test_same_text_same_phrases(text: str) -> None:
     """Case and doubled spaces of a line do not change its phrases."""
