@@ -67,6 +67,8 @@ class Operation:
         events: Whether it prints events, none of which may be lost; those of a killed run count too.
         module: The module that is run.
         volatile: Further fields of exports that say when something was done.
+        counted: Whether only the number of exported lines is compared: a desk that is opened again begins with the most
+            probable merge, and not where it was left, so that later decisions are about other pairs.
         goes_on: What makes a run directory complete, where the command itself would begin another one.
     """
 
@@ -77,6 +79,7 @@ class Operation:
     events: bool = False
     module: str = "workbench"
     volatile: tuple[str, ...] = ()
+    counted: bool = False
     goes_on: tuple[str, ...] = ()
 
 
@@ -113,7 +116,7 @@ OPERATIONS = {
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
     "recsim": Operation(RECSIM, (IMPORT,)),
     "sharded": Operation(SHARDED, (IMPORT,), volatile=("created_at",)),
-    "desk": Operation(("{p}",), (IMPORT, CLUSTER), ("decisions", "clusters"), module="tests.campaign.desk"),
+    "desk": Operation(("{p}",), (IMPORT, CLUSTER), ("decisions",), module="tests.campaign.desk", counted=True),
     "train": Operation(
         TRAIN, (IMPORT,), ("conversations",), f"{RUN_FOLDER}/adapter.gguf",
         goes_on=("train", "{p}", "--resume", "r"),
@@ -274,7 +277,8 @@ class Campaign:
         if operation.output and output.exists():
             if digest_of_file(output) != expected["output"]:
                 return f"{operation.output} is not whole"
-            output.unlink()
+            if not operation.goes_on:  # what is complete is not made again
+                output.unlink()
         code = self.again(operation, folder)
         if code not in ENDS:
             return f"the next run ended with {code}: {(folder / 'stderr.txt').read_text('utf-8')[-600:]}"
@@ -385,7 +389,9 @@ def result(folder: Path, operation: Operation) -> dict[str, Any]:
                 json.dumps(without(line, VOLATILE + operation.volatile), sort_keys=True)
                 for line in export_lines(conn, kind)  # type: ignore[arg-type]
             ]
-        found["rows"] = dict(rows_of_tables(conn))
+            if operation.counted:
+                found[kind] = [json.dumps({"id": len(found[kind])})]
+        found["rows"] = {} if operation.counted else dict(rows_of_tables(conn))
     return found
 
 

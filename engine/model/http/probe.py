@@ -217,7 +217,8 @@ class _Probe:
         """Whether a token that the model would not have chosen, written because of a grammar, has the probability that
         it had in the list: some servers give what is left after the grammar."""
         free = await self._complete(_TEXT, max_tokens=1, logprobs=20)
-        plain = [one for one in free.steps[0].top[1:] if (one.text or b"").strip().isalpha()]
+        listed = free.steps[0].top[1:] if free.steps else ()
+        plain = [one for one in listed if (one.text or b"").strip().isalpha()]
         if not plain:
             return False
         wanted = plain[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,18 @@ class TestTrouble:
         answers = {"/v1/models": {"data": 7}}
         monkeypatch.setattr(ToyPeer, "get", lambda peer, path: (200, answers.get(path, ["x"])))
         assert probed("vllm").context is None
+
+    def test_a_list_that_does_not_come_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that once answers without the list of tokens that it gave before has no forced continuation."""
+        whole = ToyPeer.post
+
+        def post(peer: ToyPeer, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+            if body.get("logprobs") == 20 and "return_tokens_as_token_ids" not in body:
+                return 200, {"choices": [{"text": "a"}]}
+            return whole(peer, path, body)
+
+        monkeypatch.setattr(ToyPeer, "post", post)
+        assert not probed("llama-server").forced
 
     def test_another_model(self) -> None:
         """A model that neither completes nor chats is an error that names it and says how to list the server's
