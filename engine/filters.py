@@ -108,7 +108,7 @@ FIELDS: Mapping[str, Field] = {
             example="remaining:refund or remaining:any",
             optional=True,
         ),
-        Field("p", "number", "normalised probability of the end, 0 to 1", example="p<.3"),
+        Field("p", "number", "normalized probability of the end, 0 to 1", example="p<.3"),
         Field(
             "success",
             "number",

@@ -346,8 +346,8 @@ def terminal_check() -> Check:
 
 def _colours(kind: str) -> str:
     if os.environ.get("COLORTERM", "") in ("truecolor", "24bit"):
-        return "16 million colours"
-    return "256 colours" if "256color" in kind else "16 colours"
+        return "16 million colors"
+    return "256 colors" if "256color" in kind else "16 colors"
 
 
 def _project(path: Path) -> Iterator[Check]:

@@ -43,7 +43,7 @@ class CatalogFile:
             pass
         except (OSError, ValueError) as error:
             raise ModelFileError(
-                f"The model catalogue {path} cannot be read: {error}.",
+                f"The model catalog {path} cannot be read: {error}.",
                 "Move it away; models can be added again.",
             ) from error
         self.models: dict[str, str] = self._content["models"]

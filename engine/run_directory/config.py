@@ -95,7 +95,7 @@ class TrainConfig:
         default=2048,
         metadata={"help": "Longest log; longer ones keep the system message and their end."},
     )
-    batch: int = field(default=8, metadata={"help": "Conversations of an optimiser step."})
+    batch: int = field(default=8, metadata={"help": "Conversations of an optimizer step."})
     rows: int = field(
         default=1,
         metadata={

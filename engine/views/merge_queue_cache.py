@@ -102,7 +102,7 @@ class MergeQueueCache:
         try:
             return Neighbours.load_or_build(self._folder / f"{name}.hnsw", rows, which, note=note)
         except OSError as error:  # such as a full disk: the search works without the stored index
-            _log.warning("the index of neighbours was not stored: %s", error)
+            _log.warning("the index of neighbors was not stored: %s", error)
             return Neighbours.build(rows, which, note=note)
 
     def snapshot(self, clustering_id: int) -> QueueSnapshot:

@@ -35,9 +35,14 @@ from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import Filling
 from screens.widgets.row_table import Column, Piece, RowTable
 
-NOTHING = "Nothing is compared yet.\n\nc chooses a field, or two filters."
+NOTHING = Filling(
+    "Nothing is compared yet.",
+    "chooses a field whose values are compared, or two filters",
+    "choose",
+)
 FILTERS = ""
 """The choice of two filters, among fields."""
 
@@ -90,12 +95,13 @@ class ComparisonScreen(WorkbenchScreen[None]):
         yield Static(id="summary")
         yield self.table
         yield Static(id="notes")
-        yield Static(NOTHING, classes="empty", id="empty")
+        yield Static(classes="empty", id="empty")
 
     def on_mount(self) -> None:
         """Asks what to compare."""
         super().on_mount()
         self.set_class(True, "-empty")
+        self.show_empty(NOTHING)
         self.call_after_refresh(self.action_choose)
 
     def refresh_data(self) -> None:
@@ -158,7 +164,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
         self.in_background(work, show, group="compare", failed=self._failed)
 
     def _failed(self, error: WorkbenchError) -> None:
-        self.query_one("#empty", Static).update(NOTHING)
+        self.show_empty(NOTHING)
         self.set_class(self._found is None, "-empty")
         self.show_error(error)
 

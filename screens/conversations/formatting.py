@@ -8,6 +8,7 @@ from engine import number_format
 from engine.filters import ListQuery
 from engine.text import one_line
 from screens.conversations.query import ListCounts, Listing
+from screens.widgets.filling import Filling
 from screens.widgets.states import STATE_LOOKS
 
 
@@ -46,20 +47,12 @@ def summary_content(listing: Listing, marked: int) -> Content:
     return Content.assemble(*parts)
 
 
-def empty_content(total: int, query: ListQuery) -> Content:
-    """Why nothing is listed, and what to do; `total` is the number of conversations of the project."""
-    if total == 0:
-        return Content.assemble(
-            "No conversations yet.\n\n",
-            ("i", "bold $tone-accent"),
-            " imports a file or a folder: uniform, OpenAI, ShareGPT, tau-bench or plain messages.",
-        )
-    return Content.assemble(
-        f"None of {total:,} conversations matches: ",
-        (one_line(str(query.filter), 80), "bold"),
-        "\n\n",
-        ("f", "bold $tone-accent"),
-        " changes the filter, ",
-        ("escape", "bold $tone-accent"),
-        " clears it.",
+def no_match(total: int, query: ListQuery) -> Filling:
+    """That nothing matches the filter, of so many conversations."""
+    shown = one_line(str(query.filter), 80)
+    return Filling(
+        f"None of {total:,} conversations matches: {shown}",
+        "changes the filter",
+        "edit_filter",
+        others=(("escape", "clears it"),),
     )

@@ -21,7 +21,7 @@ from engine.services.exports import ExportKind
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
-from screens.conversations.formatting import empty_content, summary_content
+from screens.conversations.formatting import no_match, summary_content
 from screens.conversations.hit_counts import HitCounts
 from screens.conversations.marked import ask_tag, copy_marked_names
 from screens.conversations.query import (
@@ -247,7 +247,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self.table.focus()
         if empty and listing.counts is not None:
             total = listing.counts.everything.conversations
-            self.query_one(".empty", Static).update(empty_content(total, listing.query))
+            self.show_empty(no_match(total, listing.query))
         self.query_one("#summary", Static).update(summary_content(listing, len(self.marks)))
 
     def marks_changed(self) -> None:

@@ -45,7 +45,7 @@ ORDERS: dict[str, Order] = {
     "leaves": Order(
         "leaves of the response trees, most first", lambda group: group.leaves, descending=True
     ),
-    "spread": Order("spread around the centre", lambda group: group.spread, descending=True),
+    "spread": Order("spread around the center", lambda group: group.spread, descending=True),
     "stability": Order("stability, least first", lambda group: group.stability),
 }
 """The orders of the list, by the key of their column."""

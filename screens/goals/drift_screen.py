@@ -19,6 +19,7 @@ from engine.text import one_line
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import Filling
 from screens.widgets.groups.text import goal_value, label_of
 from screens.widgets.row_table import Column, Piece, RowTable
 
@@ -132,8 +133,12 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     def _show(self, names: list[str], found: list[Drift]) -> None:
         self._names, self._drifts = names, found
         self.set_class(not names, "-empty")
-        keys = "m compares months, i imports."
-        self.query_one(".empty", Static).update(f"Nothing to compare {BY[self._by]}.\n\n{keys}")
+        if not names:
+            what = f"Nothing to compare {BY[self._by]}: it takes two that have conversations."
+            months = (("m", "compares months"),)
+            self.show_empty(
+                Filling(what, "imports more conversations", "import_files", others=months)
+            )
         if names:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
             count = number_format.counted(len(names), self._by)

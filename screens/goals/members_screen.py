@@ -41,7 +41,7 @@ WHOLE_CHARACTERS = 4_000
 
 
 class GoalMembersScreen(Marking, DecisionScreen):
-    """Lists the members of a group, or the outliers, with the distance of each to the centre."""
+    """Lists the members of a group, or the outliers, with the distance of each to the center."""
 
     PLACE = "members"
     CSS_PATH = "goals.tcss"
@@ -144,7 +144,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
             parts.append(group_line(self._group))
         elif self._group_id is None:
             count = number_format.counted(len(self._members), "outlier")
-            parts += [(count, "bold"), ("  too far from every centre", "$tone-muted")]
+            parts += [(count, "bold"), ("  too far from every center", "$tone-muted")]
         parts.append((f"  {MEMBER_ORDERS[self._order].split(':')[0]}", "$tone-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts))
 

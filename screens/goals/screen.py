@@ -43,6 +43,7 @@ from screens.shell.filter_editing import edit_filter
 from screens.shell.group_dialogs import GroupPicker, ask_label, proposal_content, split_group
 from screens.shell.save_dialogs import ask_export
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import CLUSTER
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.groups.decisions import decision_text
 from screens.widgets.groups.text import (
@@ -177,7 +178,7 @@ class GoalsScreen(DecisionScreen):
         self._by_key = {self._keys[group.id]: group for group in groups}
         self.set_class(shown is None, "-empty")
         if shown is None:
-            self.query_one(".empty", Static).update(_empty_content())
+            self.show_empty(CLUSTER)
             self.query_one("#summary", Static).update("")
             return
         self.show_order()
@@ -546,11 +547,3 @@ def summary_content(
     text, embedder = TEXTS[shown.text][0], one_line(shown.embedder, 30)
     parts.append((f" · {text} · {embedder} · k {shown.k} · seed {shown.seed}", "$tone-muted"))
     return Content.assemble(*parts)
-
-
-def _empty_content() -> Content:
-    return Content.assemble(
-        "No goals yet: what users wanted, as groups of conversations.\n\n",
-        ("r", "bold $tone-accent"),
-        " clusters the conversations, and says first how many and how long it takes.",
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from textual.content import Content
 
@@ -10,6 +11,7 @@ from engine import number_format
 from engine.records.goals import ClusteringRow, GoalDecision, MergeOrder, ReviewProgress
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
+from screens.widgets.filling import CLUSTER, Filling
 from screens.widgets.groups.decisions import GLYPHS, decision_text
 from screens.widgets.groups.text import Piece
 
@@ -98,33 +100,27 @@ def recent_content(decisions: Sequence[GoalDecision]) -> Content:
     return Content("\n").join(lines)
 
 
-def empty_content(shown: ClusteringRow | None, progress: ReviewProgress | None) -> Content:
+def filling(shown: ClusteringRow | None, progress: ReviewProgress | None) -> Filling:
     """Why there is no proposal, and what to do."""
-    key = "bold $tone-accent"
     if shown is None or progress is None:
-        return Content.assemble(
-            "Nothing to merge: no clustering was made yet.\n\n",
-            ("5", key),
-            " goes to the goals, ",
-            ("r", key),
-            " clusters there and says first how long it takes.",
-        )
+        return replace(CLUSTER, what="Nothing to merge: the conversations are not in groups yet.")
+    goals = "shows the groups"
     if not progress.finished:
-        return Content.assemble("No proposal is ready yet; the next ones are being computed.")
+        what = "No proposal is ready yet; the next ones are being computed."
+        return Filling(what, goals, "app.switch_mode('goals')")
     least = _least_similarity(progress)
-    lowers: tuple[Piece, ...] = (("F", key), " lowers the least similarity, ") if least else ()
-    return Content.assemble(
-        ("Done: every current pair was refused", "bold"),
-        f" or lies below the {least}.\n" if least else ".\n",
-        f"{progress.merged:,} merged, {progress.refused:,} refused;"
-        f" {number_format.counted(shown.groups, 'group')} remain.\n\n",
-        ("5", key),
-        " shows them, ",
-        ("H", key),
-        " what was decided, ",
-        ("u", key),
-        " undoes the newest decision, ",
-        *lowers,
-        ("m", key),
-        " merges any two.",
+    lowers = (("F", "lowers the least similarity"),) if least else ()
+    return Filling(
+        "Done: every current pair was refused"
+        + (f" or lies below the {least}.\n" if least else ".\n")
+        + f"{progress.merged:,} merged, {progress.refused:,} refused;"
+        f" {number_format.counted(shown.groups, 'group')} remain.",
+        goals,
+        "app.switch_mode('goals')",
+        others=(
+            ("H", "shows what was decided"),
+            ("u", "undoes the newest decision"),
+            *lowers,
+            ("m", "merges any two groups"),
+        ),
     )

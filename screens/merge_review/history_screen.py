@@ -20,6 +20,7 @@ from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy
 from screens.shell.decision_screen import DecisionScreen
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import Filling
 from screens.widgets.groups.decisions import GLYPHS, decision_text, folded
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.times import date_and_minute
@@ -27,6 +28,13 @@ from screens.widgets.times import date_and_minute
 MOST_GROUPS = 400
 """Most groups that are listed beside a decision; the count above the list is of all groups."""
 AUTHORS = {"human": "you", "auto": "rule", "llm": "model"}
+
+
+NOTHING = Filling(
+    "Nothing was decided yet. Every decision is kept here; ← and → go through them.",
+    "goes back to the pairs that wait for a decision",
+    "close",
+)
 
 
 class MergeHistoryScreen(DecisionScreen):
@@ -78,10 +86,7 @@ class MergeHistoryScreen(DecisionScreen):
             with VerticalScroll(id="after", classes="section") as after:
                 after.border_title = "Groups after it"
                 yield Static(id="groups")
-        yield Static(
-            "Nothing was decided yet. Every decision is kept here; ← → step through them.",
-            classes="empty",
-        )
+        yield Static(classes="empty")
 
     # Reading
 
@@ -107,6 +112,8 @@ class MergeHistoryScreen(DecisionScreen):
         self._decisions, self._sizes = decisions, sizes
         self._states = replay(groups, decisions)
         self.set_class(not decisions, "-empty")
+        if not decisions:
+            self.show_empty(NOTHING)
         undone = sum(not given.active for given in decisions)
         carried = sum(given.transferred for given in decisions)
         parts: list[tuple[str, str]] = [(number_format.counted(len(decisions), "act"), "bold")]

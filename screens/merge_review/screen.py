@@ -82,7 +82,7 @@ class MergeDeskScreen(DecisionScreen):
             "t",
             "settle",
             "Settle",
-            tooltip="Move conversations to the group of their nearest neighbours",
+            tooltip="Move conversations to the group of their nearest neighbors",
             show=False,
         ),
         Binding("m", "pick", "Any two", tooltip="Merge any two groups by hand", show=False),
@@ -205,8 +205,7 @@ class MergeDeskScreen(DecisionScreen):
         if shown is not None:
             self._show_proposal(shown)
         elif complete:
-            empty = formatting.empty_content(self._clustering, self.progress)
-            self.query_one(".empty", Static).update(empty)
+            self.show_empty(formatting.filling(self._clustering, self.progress))
         else:
             self.query_one(MergedPane).wait()
         if self.focused is None and shown is not None:

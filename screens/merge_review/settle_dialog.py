@@ -39,7 +39,7 @@ class SettleDialog(Dialog[bool | None]):
     def compose(self) -> ComposeResult:
         """What would move, the groups, the keys."""
         with Vertical(classes="dialog") as box:
-            box.border_title = "Move conversations to the group of their neighbours"
+            box.border_title = "Move conversations to the group of their neighbors"
             yield Static(id="count")
             yield Choices(markup=False)
             yield Static(
@@ -49,7 +49,7 @@ class SettleDialog(Dialog[bool | None]):
     def on_mount(self) -> None:
         """Computes the moves."""
         self._show_count(
-            Content.styled("reading the neighbours of every conversation …", "$tone-muted")
+            Content.styled("reading the neighbors of every conversation …", "$tone-muted")
         )
         background(
             self,
@@ -64,7 +64,7 @@ class SettleDialog(Dialog[bool | None]):
         if not found:
             self._show_count(
                 Content.styled(
-                    "Every conversation is in the group of most of its neighbours.", "$tone-muted"
+                    "Every conversation is in the group of most of its neighbors.", "$tone-muted"
                 )
             )
             return
@@ -72,7 +72,7 @@ class SettleDialog(Dialog[bool | None]):
         word = "has" if moving == 1 else "have"
         self._show_count(
             Content(
-                f"{number_format.counted(moving, 'conversation')} {word} most nearest neighbours in"
+                f"{number_format.counted(moving, 'conversation')} {word} most nearest neighbors in"
                 " another group and would move there. Conversations moved by hand stay."
             )
         )

@@ -195,7 +195,7 @@ def recommended_content(row: Recommendation) -> Content:
 
 def note_content(row: Recommendation) -> Content:
     """Why a model is recommended."""
-    text = f"licence {one_line(row.licence, 40)}. {one_line(row.note, 200)}"
+    text = f"license {one_line(row.licence, 40)}. {one_line(row.note, 200)}"
     return Content.styled(text, "$tone-muted")
 
 
@@ -205,7 +205,7 @@ def found_content(row: HubRow) -> Content:
         f"{one_line(row.name, 42):<42}",
         (f" {number_format.amount(row.downloads):>6}  ", "$tone-muted"),
         ("gated " if row.gated else "", "$tone-borderline"),
-        (one_line(row.licence, 12) or "no licence", "$tone-muted"),
+        (one_line(row.licence, 12) or "no license", "$tone-muted"),
     )
 
 
@@ -227,7 +227,7 @@ def page_content(page: HubPage) -> Content:
     """The facts about a repository."""
     lines = [
         Content.assemble(
-            ("licence ", "$tone-muted"),
+            ("license ", "$tone-muted"),
             one_line(page.licence, 24) or "unknown",
             (f" · commit {one_line(page.revision[:8])}", "$tone-muted"),
             (f" · {number_format.size(page.room)} free here", "$tone-muted"),

@@ -92,7 +92,7 @@ class WorkbenchCommands(Provider):
 
     def _theme(self, name: str) -> Command:
         app = cast(PaletteApp, self.app)
-        return Command(f"Theme: {name}", "Change the colours", "", partial(app.use_theme, name))
+        return Command(f"Theme: {name}", "Change the colors", "", partial(app.use_theme, name))
 
     def _save_picture(self) -> None:
         """Saves the screen once the palette no longer covers it."""

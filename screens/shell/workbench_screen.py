@@ -13,10 +13,12 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input, Static
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
 from engine.filters import Filter
+from engine.records.conversations import Counts
 from engine.records.runs import RunRow
 from engine.records.scores import Mode
 from engine.services.network import NetworkService
@@ -29,6 +31,7 @@ from screens.shell.routes import NamedConversations, Routes
 from screens.shell.tour import TourLine
 from screens.widgets.background import background
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import IMPORT, Filling
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.key_footer import KeyFooter
 from screens.widgets.keyed import Keyed
@@ -219,6 +222,15 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.focus_next", "Next pane", show=False),
         Binding("shift+tab", "app.focus_previous", "Previous pane", show=False),
+        # before the list, which may have the focus though it is hidden while it is empty
+        Binding(
+            "enter",
+            "fill",
+            "Start",
+            show=False,
+            priority=True,
+            tooltip="Start what fills this screen, while it is empty",
+        ),
     ]
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it
@@ -236,6 +248,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         self.feed = feed
         self._stale = False
         self._refresh_due = False
+        self._to_fill: Filling | None = None
 
     def compose(self) -> ComposeResult:
         """Title line, the screen's own widgets, footer, jobs bar."""
@@ -294,6 +307,40 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog."""
         self.app.push_screen(ErrorDialog(error))
+
+    # Empty screens
+
+    def show_empty(self, filling: Filling) -> None:
+        """Says what fills the screen; in a project without conversations, that they are to be imported first."""
+
+        def show(to_fill: Filling) -> None:
+            self._to_fill = to_fill
+            self.query_one(".empty", Static).update(to_fill.content())
+            self.refresh_bindings()
+
+        def counted(counts: Counts) -> None:
+            show(filling if counts.conversations else IMPORT)
+
+        if filling.alone or filling == self._to_fill:
+            show(filling)
+        else:
+            self.in_background(self.services.conversations.counts, counted, group="empty")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enter starts what fills the screen only while it is empty, and nothing is being written."""
+        if action == "fill":
+            writing = isinstance(self.focused, Input)
+            return self._to_fill is not None and self.has_class("-empty") and not writing
+        return super().check_action(action, parameters)
+
+    async def action_fill(self) -> None:
+        """Starts what fills the screen."""
+        if self._to_fill is None:
+            return
+        if self._to_fill.mode:
+            self.open_form(self._to_fill.mode, self._to_fill.action)
+        else:
+            await self.run_action(self._to_fill.action)
 
     def may_write(self) -> bool:
         """Whether the project can be written; says why not when it cannot."""

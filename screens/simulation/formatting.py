@@ -12,6 +12,7 @@ from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayEstimate, TranscriptLine
 from engine.services.simulation.records import LivePlay, PlayedSet, PlayItem
 from engine.text import as_json, one_line
+from screens.widgets.filling import Filling
 from screens.widgets.ordering import ordered_by
 from screens.widgets.row_table import Column, Piece
 
@@ -120,18 +121,18 @@ def column_content(column: ReportColumn) -> Content:
     return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
 
 
-def empty_content() -> Content:
-    """What to do when nothing was played yet."""
-    keys = (
-        ("n", "plays conversations with known truth"),
-        ("F", "lets you fill a form yourself and watch the modules"),
+NOTHING_PLAYED = Filling(
+    "Nothing has been simulated in this project.\n\n"
+    "Models play conversations whose outcome is known,\nso that scores can be checked against it.",
+    "chooses what to play, and says first what it costs",
+    "new",
+    others=(
+        ("F", "lets you answer a form yourself and watch the modules"),
         ("A", "shows proposed shards, for you to approve"),
-    )
-    parts: list[Content | str | tuple[str, str]] = ["Nothing has been simulated in this project.\n"]
-    for key, what in keys:
-        # all lines are as long, for they are centred
-        parts += ["\n", (f"{key}  ", "bold $tone-accent"), f"{what:<51}"]
-    return Content.assemble(*parts)
+    ),
+    alone=True,
+)
+"""What to do when nothing was played yet."""
 
 
 # Cost

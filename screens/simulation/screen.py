@@ -96,7 +96,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         yield Static(id="summary")
         yield self.table
         yield Static(id="note")
-        yield Static(formatting.empty_content(), classes="empty")
+        yield Static(classes="empty")
         with Horizontal(id="below"):
             yield self.plays
             yield LivePane(self.services.simulations, id="live")
@@ -130,6 +130,8 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._page = min(self._page, max(0, len(results.tables) - 1))
         self._items = {item.id: item for item in results.plays}
         self.set_class(not sets, "-empty")
+        if not sets:
+            self.show_empty(formatting.NOTHING_PLAYED)
         self._show_table()
 
     @property

@@ -17,6 +17,7 @@ from engine.services.training.records import (
     TrainingRun,
 )
 from engine.text import one_line
+from screens.widgets.filling import Filling
 from screens.widgets.states import Look
 from screens.widgets.times import date_and_minute
 
@@ -310,30 +311,22 @@ def summary_content(
     return Content.assemble(*parts)
 
 
-def empty_content(missing: str, hint: str, conversations: int | None) -> Content:
+def filling(missing: str, hint: str, conversations: int | None) -> Filling:
     """How to start a run where there is none; why not where training is not possible here.
 
     Args:
         missing, hint: Why nothing can be trained here, and what to do; else empty.
         conversations: How many the project has; None while they are counted.
     """
-    head = Content(
+    what = (
         "No training runs yet.\n\n"
         "A run adapts a local model to your conversations: it learns where they end,\n"
         "so that “did the user get what they wanted?” is measured on your own logs.\n"
+        "Nothing leaves this machine; the run goes on when you quit."
     )
     if missing:
-        return Content.assemble(
-            head,
-            ("\n" + one_line(missing, 300), "$tone-incomplete"),
-            ("\n" + one_line(hint, 300), "$tone-accent"),
-        )
+        what += f"\n\n{one_line(missing, 300)}\n{one_line(hint, 300)}"
+        return Filling(what, "says it again", "new")
     many = "the conversations" if conversations is None else f"{conversations:,} conversations"
-    return Content.assemble(
-        head,
-        "\n",
-        ("n", "bold $tone-accent"),
-        f" chooses the data out of {many} and a recipe, and shows\n"
-        "first how long it takes and how much memory.\n"
-        "Nothing leaves this machine; the run goes on when you quit.",
-    )
+    starts = f"chooses out of {many}, and says first what it costs"
+    return Filling(what, starts, "new")

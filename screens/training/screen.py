@@ -211,9 +211,8 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         missing, hint = (
             ("", "") if self.choices is None else (self.choices.missing, self.choices.hint)
         )
-        self.query_one(".empty", Static).update(
-            formatting.empty_content(missing, hint, self._conversations)
-        )
+        if self.has_class("-empty"):
+            self.show_empty(formatting.filling(missing, hint, self._conversations))
         self.query_one("#summary", Static).update(
             formatting.summary_content(self.runs, len(self.marks), self._starting, missing, hint)
         )

@@ -38,6 +38,7 @@ from screens.trees.run_form import TreeRunForm
 from screens.trees.scatter import Point, Scatter
 from screens.trees.screen import TreeScreen
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import Filling
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.row_table import Column, RowTable
 
@@ -150,7 +151,8 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.query_one("#legend", Static).update(_legend(self._deciles, len(points)))
         self.query_one("#summary", Static).update(summary)
         self.set_class(not items, "-empty")
-        self.query_one(".empty", Static).update(_empty_content(self._query))
+        if not items:
+            self.show_empty(_filling(self._query))
         if self.focused is None and items:  # the table was hidden while it was empty
             self.table.focus()
 
@@ -356,19 +358,11 @@ def _legend(deciles: Deciles, points: int) -> Content:
     )
 
 
-def _empty_content(query: ListQuery) -> Content:
+def _filling(query: ListQuery) -> Filling:
+    starts = "grows them, and says first for how many conversations"
     if query.filter:
-        return Content.assemble(
-            "No tree of a conversation that matches ",
-            (one_line(str(query.filter), 80), "bold"),
-            ".\n\n",
-            ("r", "bold $tone-accent"),
-            " grows them, ",
-            ("escape", "bold $tone-accent"),
-            " clears the filter.",
-        )
-    return Content.assemble(
-        "No response trees yet: every continuation above a probability, for each conversation.\n\n",
-        ("r", "bold $tone-accent"),
-        " grows them, and says first how many conversations that concerns.",
-    )
+        shown = one_line(str(query.filter), 80)
+        what = f"No tree of a conversation that matches {shown}."
+        return Filling(what, starts, "run_trees", others=(("escape", "clears the filter"),))
+    what = "No response trees yet: all answers that a model may give, with their probabilities."
+    return Filling(what, starts, "run_trees")

@@ -17,6 +17,7 @@ from engine.records.interval import Interval
 from engine.records.triage import Verdict
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
+from screens.widgets.filling import SCORE, Filling
 from screens.widgets.states import VERDICT_LOOKS
 
 Piece = tuple[str, str] | str
@@ -196,18 +197,13 @@ def filters_content(report: CalibrationReport, width: int) -> Content:
     return Content("\n").join(lines)
 
 
-def empty_content(report: CalibrationReport) -> Content:
+def filling(report: CalibrationReport) -> Filling:
     """What to do when there is nothing to calibrate."""
     if not report.rate.scored:
-        what = "No conversation has been scored.\n\n"
-        then = (("2", "bold $tone-accent"), " goes to the list, ", ("r", "bold $tone-accent"))
-        return Content.assemble(what, *then, " scores it there.")
-    return Content.assemble(
-        "No verdict says yet whether a scored conversation is complete.\n\n",
-        ("3", "bold $tone-accent"),
-        " goes to triage, ",
-        ("O", "bold $tone-accent"),
-        " there chooses the calibration sample: about ",
-        (f"{MIN_VERDICTS}", "bold"),
-        " verdicts on it suggest a threshold.",
+        return SCORE
+    return Filling(
+        "Here your verdicts are compared with the scores. No scored conversation has a verdict yet.\n"
+        f"About {MIN_VERDICTS} verdicts suggest a threshold.",
+        "goes to triage; there, O and then “calibration” chooses a fair sample",
+        "app.switch_mode('triage')",
     )

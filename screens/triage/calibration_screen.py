@@ -97,8 +97,14 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
         self.in_background(read, self._show, group="report")
 
-    def action_figures(self) -> None:
-        """Lists the verdicts, where they differ from the score, and the saved filters, to open those conversations."""
+    async def action_figures(self) -> None:
+        """Lists the verdicts, where they differ from the score, and the saved filters, to open those conversations.
+
+        Where there are none, starts what brings them.
+        """
+        if self.has_class("-empty"):
+            await self.action_fill()
+            return
         services = self.services
 
         def read() -> list[Figure]:
@@ -128,7 +134,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         empty = report.verdicts == 0
         self.set_class(empty, "-empty")
         if empty:
-            self.query_one(".empty", Static).update(words.empty_content(report))
+            self.show_empty(words.filling(report))
             return
         self.query_one("#verdicts", Static).update(words.verdicts_content(report))
         self.query_one("#threshold", Static).update(words.threshold_content(report))

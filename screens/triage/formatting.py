@@ -14,6 +14,7 @@ from engine.records.example_probes import ExampleProbe, ExampleProbeChange
 from engine.records.triage import QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
+from screens.widgets.filling import SCORE, Filling
 from screens.widgets.states import VERDICT_LOOKS
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
@@ -118,33 +119,23 @@ def status_line(
     return Content.assemble(*parts)
 
 
-def empty_content(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Content:
+def filling(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Filling:
     """Why the queue is empty, and what to do."""
-    given = sum(tally.values())
     if narrowed:
-        return Content.assemble(
-            "Nothing waits for a verdict in this order and filter.\n\n",
-            ("O", "bold $tone-accent"),
-            " chooses another order, ",
-            ("f", "bold $tone-accent"),
-            " another filter.",
+        return Filling(
+            "Nothing waits for a verdict in this order and with this filter.",
+            "chooses another order",
+            "order",
+            others=(("f", "changes the filter"),),
         )
     if not scored:
-        return Content.assemble(
-            "Nothing to triage: no conversation has been scored.\n\n",
-            ("2", "bold $tone-accent"),
-            " goes to the list, ",
-            ("r", "bold $tone-accent"),
-            " scores it there.",
-        )
-    return Content.assemble(
-        f"Nothing is left in the queue. {number_format.counted(given, 'verdict')} given.\n\n",
-        ("u", "bold $tone-accent"),
-        " takes the newest back, ",
-        ("K", "bold $tone-accent"),
-        " shows what the verdicts say about the scores, ",
-        ("2", "bold $tone-accent"),
-        " goes to the list.",
+        return SCORE
+    given = number_format.counted(sum(tally.values()), "verdict")
+    return Filling(
+        f"Nothing is left in the queue. {given} given.",
+        "shows what your verdicts say of the scores",
+        "calibration",
+        others=(("u", "takes the newest verdict back"), ("2", "goes to the list")),
     )
 
 

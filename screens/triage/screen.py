@@ -197,8 +197,8 @@ class TriageScreen(WorkbenchScreen[None]):
             formatting.status_line(status, self.order, self._narrowed_to(), with_tally=narrow)
         )
         narrowed = self._scored and (bool(self._narrowed_to()) or self.order != "threshold")
-        empty = formatting.empty_content(status.tally, self._scored, narrowed)
-        self.query_one(".empty", Static).update(empty)
+        if self.conversation is None:
+            self.show_empty(formatting.filling(status.tally, self._scored, narrowed))
 
     def _narrowed_to(self) -> str:
         """What is judged, in words; empty when it is everything."""

@@ -14,6 +14,7 @@ from engine.records.validation import Missing
 from engine.services.validation.records import ValidationReport
 from engine.text import one_line
 from screens.shell.figures import Figure
+from screens.widgets.filling import Filling
 from screens.widgets.report_columns import first_figure
 
 LONGEST = 400
@@ -93,14 +94,16 @@ def missing_content(missing: Sequence[Missing]) -> Content:
     return Content("\n").join(lines)
 
 
-def empty_content(missing: Sequence[Missing]) -> Content:
+def filling(missing: Sequence[Missing]) -> Filling:
     """What to do when no metric can be compared with any truth."""
-    head = (
+    return Filling(
         "Nothing to validate yet.\n\n"
         "Here every metric is compared with what is known of the conversations:\n"
         "rewards, completion, gold goals, judged answers that came with the import.\n\n"
+        + missing_content(missing).plain,
+        "imports logs for which the outcome is known",
+        "import_files",
     )
-    return Content.assemble(head, missing_content(missing))
 
 
 def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:

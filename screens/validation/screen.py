@@ -26,6 +26,7 @@ from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.validation import formatting
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import Filling
 from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.report_columns import NO_COLUMNS, Listed, report_columns
 from screens.widgets.row_table import RowTable
@@ -130,9 +131,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             self._show_summary()
         else:
             again = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
-            self.query_one(".empty", Static).update(
-                Content.assemble(again, "\n\n", ("r", "bold $tone-accent"), " works it out again")
-            )
+            self.show_empty(Filling(again, "works it out again", "again", alone=True))
         if not isinstance(error, Cancelled):
             self.show_error(error)
 
@@ -141,7 +140,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         self.set_class(not report.tables, "-empty")
         if not report.tables:
             self.query_one("#summary", Static).update("")
-            self.query_one(".empty", Static).update(formatting.empty_content(report.missing))
+            self.show_empty(formatting.filling(report.missing))
             return
         self._turn_to(min(self._page, formatting.pages(report) - 1))
 

@@ -23,16 +23,23 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch import formatting
 from screens.watch.dialogs import RulesDialog, WatchDialog
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filling import Filling
 from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.row_table import RowTable
 
 LISTEN_SECONDS = 0.5
 """Seconds between two looks at the events."""
 
-WAITING = "No event yet.\n\nThe past conversations are read first; then what is new is listed here."
-NOTHING = (
-    "Nothing came yet.\n\nw watches a file or a folder: what is new there is imported, scored and listed here.\n"
-    "The project needs 20 past conversations. The same without a screen: workbench watch PROJECT PATH"
+WAITING = Filling(
+    "No event yet. The past conversations are read first; then what is new is listed here.",
+    "shows how often each signal was right on past conversations",
+    "rules",
+)
+NOTHING = Filling(
+    "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
+    "It needs 20 past conversations in the project.",
+    "watches a file or a folder",
+    "watch",
 )
 
 
@@ -75,7 +82,7 @@ class WatchScreen(WorkbenchScreen[None]):
         """What is watched, the events, the one under the cursor, completion and goals."""
         yield Static(id="summary")
         yield self.table
-        yield Static(NOTHING, classes="empty", id="empty")
+        yield Static(classes="empty")
         yield Static(id="event")
         with Container(id="figures"):
             yield LinePlot(id="completion")
@@ -132,15 +139,18 @@ class WatchScreen(WorkbenchScreen[None]):
             Content("") if row is None else formatting.event_text(row)
         )
 
+    def _empty(self) -> Filling:
+        """Why no event is listed."""
+        if self._kept:
+            what = f"No event of {len(self._kept):,} has these words."
+            return Filling(what, "changes the words", "filter")
+        return WAITING if self._watching() else NOTHING
+
     def _show_summary(self) -> None:
         held = len(self.services.watches.live.after(self._read)) if self._paused else 0
         watching = self._watching()
-        empty = NOTHING
-        if self._kept:
-            empty = f"No event of {len(self._kept):,} has these words."
-        elif watching:
-            empty = WAITING
-        self.query_one("#empty", Static).update(empty)
+        if not self._shown:
+            self.show_empty(self._empty())
         parts = [
             f"watching {one_line(self._path, 40)}".strip() if watching else "not watching",
             counted(self._kept[-1].number if self._kept else 0, "event"),

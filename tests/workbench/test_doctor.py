@@ -265,7 +265,7 @@ class TestTerminal:
     @pytest.mark.parametrize(
         ("kind", "size", "encoding", "status", "word"),
         [
-            ("xterm-256color", (120, 40), "utf-8", "ok", "256 colours"),
+            ("xterm-256color", (120, 40), "utf-8", "ok", "256 colors"),
             ("dumb", (120, 40), "utf-8", "bad", "dumb"),
             ("", (120, 40), "utf-8", "bad", "unknown"),
             ("xterm", (60, 40), "utf-8", "warn", "60x40"),

@@ -61,7 +61,7 @@ class TestPull:
         assert read_gguf(Path(one["path"])).text("general.architecture") == "llama"
         ranges = [asked.headers["range"] for asked in hub.downloads if "localhost" in asked.host]
         assert ranges == ["bytes=0-", "bytes=30000000-", "bytes=31000000-"]
-        assert "licence apache-2.0" in said(done)
+        assert "license apache-2.0" in said(done)
         assert "98 MB" in said(done)
         assert "GB are free" in said(done)
         assert "it comes from localhost" in said(done)
@@ -153,7 +153,7 @@ class TestSearch:
         assert [one["name"] for one in found["found"]] == [NAME]
         files = workbench("models", "search", NAME)
         assert FILE in files.stdout.decode()
-        assert "licence apache-2.0" in said(files)
+        assert "license apache-2.0" in said(files)
 
     def test_recommended(self, hub: HubServer) -> None:
         """Without arguments the recommended sets are printed, without a request."""

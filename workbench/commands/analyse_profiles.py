@@ -46,7 +46,7 @@ def profiles_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--embedder",
         default="tfidf",
-        help="embedder of the nearest-neighbour method (default: tfidf)",
+        help="embedder of the nearest-neighbor method (default: tfidf)",
     )
     parser.add_argument(
         "--llm",
@@ -94,7 +94,7 @@ def profiles(arguments: argparse.Namespace) -> int:
     narrate(
         "Every conversation is predicted by a model fitted to other people."
         if arguments.test is None
-        else f"Learnt from {Path(arguments.project).name}, predicted in {home.name}."
+        else f"Learned from {Path(arguments.project).name}, predicted in {home.name}."
     )
     found = evaluate_predictors(asked.spoken, asked.splits, ways, questions)
     Result(_lines(found), _as_json(found, questions, asked)).print(arguments.json)

@@ -62,7 +62,7 @@ def find(arguments: argparse.Namespace) -> int:
         gated = "gated, " if one.gated else ""
         print_text(
             f"{one_line(one.name, 60):<60} {one.downloads:>11,} downloads  {gated}"
-            f"licence {one_line(one.licence, 24) or 'unknown'}, {one.changed}"
+            f"license {one_line(one.licence, 24) or 'unknown'}, {one.changed}"
         )
     narrate(f"{len(found)} found on {hub.host}; `workbench models search OWNER/NAME` lists files.")
     return 0
@@ -82,7 +82,7 @@ def pull_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--revision", metavar="R", help="branch, tag or commit (default: the newest)"
     )
-    parser.add_argument("--name", help="name in the catalogue (default: that of the file)")
+    parser.add_argument("--name", help="name in the catalog (default: that of the file)")
 
 
 def pull(arguments: argparse.Namespace) -> int:
@@ -122,7 +122,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     arrived = f", {plan.done / MB:,.0f} MB of it are on disk" if plan.done else ""
     narrate(
         f"{wanted.files[0].path} of {wanted.repository} at {wanted.revision[:8]}, {wanted.size / MB:,.0f} MB{arrived};"
-        f" licence {wanted.licence or 'unknown'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
+        f" license {wanted.licence or 'unknown'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
     )
     narrator, rate, redirects = Narrator(), Rate(), set[str]()
     state = ""
@@ -189,7 +189,7 @@ def _files(found: HubRepository, as_json: bool) -> int:
             f"{'  larger than the memory of this machine' if large else ''}"
         )
     gated = "gated, " if found.gated else ""
-    narrate(f"{found.name} at {found.revision[:8]}, {gated}licence {found.licence or 'unknown'}.")
+    narrate(f"{found.name} at {found.revision[:8]}, {gated}license {found.licence or 'unknown'}.")
     if found.left_out:
         narrate(
             f"{found.left_out} more files cannot be pulled: an unusual name, no checksum, or missing parts."

@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "path",
         help="a file, a folder of them, the directory of a run, or http://HOST:PORT/v1#MODEL",
     )
-    parser.add_argument("--name", help="name in the catalogue (default: that of the file or model)")
+    parser.add_argument("--name", help="name in the catalog (default: that of the file or model)")
     parser.add_argument("--key-env", metavar="VAR", help="environment variable with its key")
     parser.add_argument("--end-token", metavar="TEXT", help="text of its end-of-text token")
     parser.add_argument(
@@ -270,7 +270,7 @@ def _summary(model: ModelFacts) -> str:
             f" {tuning['gain']:.1f} x as shipped"
         )
     if model.licence:
-        parts.append(f"licence {one_line(model.licence, 30)}")
+        parts.append(f"license {one_line(model.licence, 30)}")
     if model.manifest is not None:
         parts.append(f"of {model.manifest.repository}")
     return ", ".join(parts)

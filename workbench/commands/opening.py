@@ -38,7 +38,7 @@ def open_project_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--create", action="store_true", help="make the project if it is not there")
     parser.add_argument("--read-only", action="store_true", help="look without changing anything")
-    parser.add_argument("--theme", choices=THEMES, help="colours (default: the last ones used)")
+    parser.add_argument("--theme", choices=THEMES, help="colors (default: the last ones used)")
 
 
 def open_project(arguments: argparse.Namespace) -> int:

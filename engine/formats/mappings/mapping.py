@@ -208,7 +208,7 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
     if not mapping.items:
         raise BadMapping("it has no [[messages]]")
     if not mapping.when:
-        raise BadMapping("it has no `when`, so that no record could be recognised")
+        raise BadMapping("it has no `when`, so that no record could be recognized")
     return mapping
 
 

@@ -49,7 +49,7 @@ def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrat
     path = catalog.adapter_path(path)
     base = base_for(catalog, path)
     if base is None:
-        narrate("No model of the catalogue is its base; add that with `workbench models add` too.")
+        narrate("No model of the catalog is its base; add that with `workbench models add` too.")
         return catalog.add_adapter(path, name)
     process = ModelProcess(folders.log_dir() / "model.log")
     try:

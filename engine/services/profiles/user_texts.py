@@ -87,7 +87,7 @@ def across(
     if is_signs([one.text for one in asked]) and not is_signs([one.text for one in known]):
         if any(_translations(one, truth) for _, one, truth in train):
             known = [_spoken(one, truth, names, translated=True) for _, one, truth in train]
-            notes.append(f"Learnt from the Chinese translations ({TRANSLATED}).")
+            notes.append(f"Learned from the Chinese translations ({TRANSLATED}).")
         else:
             notes.append(
                 "The conversations fitted to are in another script and has no translation: words cannot help."

@@ -303,7 +303,7 @@ class _Report:
             ),
         )
         yield Paragraph(
-            "A score is the probability that a conversation ends where it ends, by a local model; it is no judgement of"
+            "A score is the probability that a conversation ends where it ends, by a local model; it is no judgment of"
             " the answers. Goals are clusters of what users wrote, named by phrases of their members, merged where a"
             " person agreed. Intervals are 95%. Conversations count as independent of each other."
         )

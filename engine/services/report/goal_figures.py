@@ -149,7 +149,7 @@ def _distances(found: Measurements) -> Iterator[Block]:
         )
         return
     yield Table(
-        "Mean distance to the centre of the cluster (Table 4 of Soroka et al.)",
+        "Mean distance to the center of the cluster (Table 4 of Soroka et al.)",
         ("conversations", "clusters", "number", "cosine distance", "Euclidean distance"),
         tuple(rows),
         frozenset((1, 2, 3, 4)),

@@ -149,7 +149,7 @@ def _table_4(sets: Sequence[DataSet]) -> ReportTable:
         ReportColumn("distance (full)", "interval", "distance_full"),
     )
     return _table(
-        "Table 4: mean Euclidean distance to the centre of the cluster",
+        "Table 4: mean Euclidean distance to the center of the cluster",
         columns,
         sets,
         ours,

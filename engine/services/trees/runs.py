@@ -73,6 +73,6 @@ class TreeRuns:
         named += run.fingerprints.get("endpoints", [])
         words = " with the adapter ".join(str(name) for name in named if name)
         raise NotFound(
-            f"The tree was grown with {words}, which the catalogue does not hold.",
+            f"The tree was grown with {words}, which the catalog does not hold.",
             "Add what is missing with `workbench models add`, or grow new trees.",
         )

@@ -164,12 +164,12 @@ class DecideStage:
         if self._asking is not None:
             text += f", asked about {self._asking.asked:,}"
         if self.moved:
-            text += f", moved {self.moved:,} conversations to their neighbours' groups"
+            text += f", moved {self.moved:,} conversations to their neighbors' groups"
         return text + "."
 
     def _settle(self, report: Callable[[int, str], None]) -> None:
         """Settles conversations, as one act."""
-        text = "settling conversations by their neighbours"
+        text = "settling conversations by their neighbors"
         report(self.merged, text)
 
         def note(what: str, done: int, total: int) -> None:

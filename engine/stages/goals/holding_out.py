@@ -81,7 +81,7 @@ class HoldOutStage(CpuStage):
         if found is None:
             return "Nothing was measured."
         return (
-            f"{found.clusters:,} clusters of {found.train:,} conversations; distance to the centre "
+            f"{found.clusters:,} clusters of {found.train:,} conversations; distance to the center "
             f"{found.cosine_train:.3f}, of {found.test:,} held out {found.cosine_test:.3f}, "
             f"{found.novel:,} of them novel."
         )

@@ -66,7 +66,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Labelling clusters with {self._work.model.label}"
+        return f"Labeling clusters with {self._work.model.label}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -101,7 +101,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Labelled {self.written:,} clusters with {self._work.model.label}"
+        text = f"Labeled {self.written:,} clusters with {self._work.model.label}"
         if self.without:
             text += f"; {self.without:,} are named by phrases of their members"
         return f"{text}.{self._work.spent()}"

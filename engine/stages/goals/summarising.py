@@ -53,7 +53,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
     @property
     def title(self) -> str:
         """Name of the work, as it is shown."""
-        return f"Summarising goals with {self._work.model.label}"
+        return f"Summarizing goals with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -83,7 +83,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Summarised {self.written:,} conversations with {self._work.model.label}"
+        text = f"Summarized {self.written:,} conversations with {self._work.model.label}"
         text += f"; the model named no goal for {self.without:,}." if self.without else "."
         return text + self._work.spent()
 

@@ -14,7 +14,7 @@ from engine.store.idset import read_ids
 from engine.store.sql import chunks, message_ids, placeholders
 
 NOTHING_WRITTEN = "the user wrote nothing"
-NO_SUMMARY = "no run has summarised it"
+NO_SUMMARY = "no run has summarized it"
 
 _JOINED = "\n"
 

@@ -51,7 +51,7 @@ def agree(
         ValueError: There is nothing to compare.
     """
     if not one or len(one) != len(other):
-        raise ValueError("Both labellers need a label for each thing.")
+        raise ValueError("Both labelers need a label for each thing.")
     names: list[Label] = [*grades] or sorted({*one, *other}, key=str)
     at = {name: place for place, name in enumerate(names)}
     size = len(names)

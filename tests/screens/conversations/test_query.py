@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import Counts
-from screens.conversations.formatting import empty_content, format_counts
+from screens.conversations.formatting import format_counts, no_match
 from screens.conversations.query import (
     ListCounts,
     next_state,
@@ -26,9 +26,9 @@ class TestListQuery:
         """An empty list shows the whole filter that left everything out."""
         query = ListQuery(parse_filter("state:incomplete verdict:none source:web lamp"))
 
-        shown = empty_content(3, query).plain
+        shown = no_match(3, query).what
         assert (
-            "None of 3 conversations matches: state:incomplete verdict:none source:web lamp\n"
+            "None of 3 conversations matches: state:incomplete verdict:none source:web lamp"
             in shown
         )
 

@@ -110,7 +110,7 @@ class TestSettling:
             assert kinds(support) == ["move", "move"]
             await until(pilot, lambda: "Moved 3 conversations" in text(pilot))
             await press(pilot, "t")
-            await until(pilot, lambda: "the group of most of its neighbours" in text(pilot))
+            await until(pilot, lambda: "the group of most of its neighbors" in text(pilot))
             await press(pilot, "enter", "escape", "u")
             assert kinds(support) == []
 

@@ -285,7 +285,7 @@ class TestHub:
             await press(pilot, "s")
             assert hub_is_open(pilot)
             assert "24 GB instruct  Qwen/Qwen3-14B-GGUF" in text(pilot)
-            assert "licence apache-2.0. Leaves room for long contexts" in text(pilot)
+            assert "license apache-2.0. Leaves room for long contexts" in text(pilot)
             assert hub.server.requests == []
             await press(pilot, "escape")
             assert not hub_is_open(pilot)

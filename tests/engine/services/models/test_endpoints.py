@@ -181,7 +181,7 @@ class TestRuns:
             *("--decide", "ask", "--k", "2", "--json"),
         )
         assert done.returncode == 0, done.stderr.decode()
-        assert "Summarising goals with one, two (endpoints)" in done.stderr.decode()
+        assert "Summarizing goals with one, two (endpoints)" in done.stderr.decode()
         asked = [body for peer in peers for body in peer.completions]
         assert [body for body in asked if body.get("echo")]
         assert [body for body in asked if body["max_tokens"] > 1]

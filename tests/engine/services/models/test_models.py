@@ -57,7 +57,7 @@ class TestAdding:
         file = adapter_file(tmp_path / "other.gguf", origin=origin)
         added = workbench("models", "add", file, "--name", "mine")
         assert added.returncode == 0
-        assert "No model of the catalogue is its base" in added.stderr.decode()
+        assert "No model of the catalog is its base" in added.stderr.decode()
         assert "mine" in added.stdout.decode()
         assert "big-model, which is not in this list" in added.stdout.decode()
 

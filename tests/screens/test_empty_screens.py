@@ -1,0 +1,92 @@
+"""Every screen that is empty says what fills it, and enter starts that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Static
+
+from engine.jobs.runner import JobRunner
+from engine.stages.importing import ImportStage
+from engine.store.project import Project
+from screens.shell.dialogs.basic import ChoiceDialog, Dialog
+from screens.shell.dialogs.importing import ImportDialog
+from screens.shell.dialogs.run import RunDialog
+from screens.shell.dialogs.run_form import RunForm
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.watch.dialogs import WatchDialog
+from tests.screens.driving import opened, press, settle
+from tests.screens.project import ScreenProject, open_copy
+
+WAYS = {
+    "list": ("2",),
+    "triage": ("3",),
+    "trees": ("4",),
+    "goals": ("5",),
+    "desk": ("6",),
+    "training": ("7",),
+    "simulation": ("9",),
+    "validation": ("V",),
+    "watch": ("L",),
+    "calibration": ("1", "K"),
+    "comparison": ("1", "C", "escape"),
+}
+"""The keys that lead from the overview to each screen that can be empty."""
+ALONE = "simulation"
+"""The screen that says the same without conversations."""
+WITH: dict[str, tuple[str, type[Dialog[Any]]]] = {
+    "trees": ("No response trees yet", RunForm),
+    "goals": ("No goals yet", RunForm),
+    "desk": ("not in groups yet", RunForm),
+    "training": ("No training runs yet", RunForm),
+    "simulation": ("Nothing has been simulated", RunForm),
+    "validation": ("Nothing to validate yet", ImportDialog),
+    "watch": ("Nothing is watched", WatchDialog),
+    "calibration": ("Nothing is scored yet", RunDialog),
+    "comparison": ("Nothing is compared yet", ChoiceDialog),
+}
+"""What each that is empty says in a project of conversations only, and what enter opens there."""
+
+
+def fresh(folder: Path, conversations: int) -> ScreenProject:
+    """A project into which so many conversations were imported, and nothing else was done."""
+    logs = folder / "logs.jsonl"
+    said = [[{"role": "user", "content": f"Hello {at}"}] for at in range(conversations)]
+    logs.write_text("\n".join(json.dumps({"messages": messages}) for messages in said))
+    path = folder / "fresh.wb"
+    with Project.open(path, create=True) as file:
+        if conversations:
+            JobRunner(file, lambda event: None).run(ImportStage(file, [str(logs)]))
+    made = open_copy(path)
+    made.jobs.scoring_mode = lambda: "base"  # type: ignore[method-assign]
+    return made
+
+
+@pytest.mark.parametrize("conversations", [0, 3])
+async def test_enter_starts_what_fills_the_screen(tmp_path: Path, conversations: int) -> None:
+    """Without conversations each screen offers an import; with conversations only, its own next step."""
+    async with opened(fresh(tmp_path, conversations), mode="1") as pilot:
+        app = pilot.app
+        for name, keys in WAYS.items():
+            if conversations and name not in WITH:
+                continue
+            await press(pilot, *keys)
+            front = app.screen
+            assert isinstance(front, WorkbenchScreen), name
+            said = str(front.query_one(".empty", Static).render())
+            opens: type[Dialog[Any]] = ImportDialog
+            expected = "No conversations yet"
+            if conversations or name == ALONE:
+                expected, opens = WITH[name]
+            assert expected in said, name
+            assert "\nenter " in said, name
+            await press(pilot, "enter")
+            assert isinstance(app.screen, opens), name
+            while not isinstance(app.screen, WorkbenchScreen):
+                await press(pilot, "escape")
+            await press(pilot, "1", "1")
+            await settle(pilot)
+            assert app.current_mode == "overview"
