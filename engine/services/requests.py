@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from engine.completeness.request_starts import common_words, request_starts
+from engine.completeness.request_starts import FALL, request_starts
 from engine.model.chat import Role
 from engine.records.requests import Request
 from engine.records.simulation import PlayRow
@@ -13,7 +13,6 @@ from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.request_starts import RequestStartScenario
 from engine.store import conversations, requests, scores
-from engine.store.messages import messages_of
 from engine.store.project import Project
 from engine.views.requests import requests_of
 
@@ -42,28 +41,23 @@ class RequestService:
         )
         self._changed()
 
-    def find_by_curve(self, wanted: Sequence[int]) -> int:
+    def find_by_curve(self, wanted: Sequence[int], fall: float = FALL) -> int:
         """Finds requests by the scores in force, without a model, and replaces what was found before; returns how many
-        further ones. Conversations without a score are left as they are."""
+        further ones. Conversations without a score are left as they are.
+
+        Args:
+            fall: See `request_starts`.
+        """
         total = 0
-        with self._project.reading() as conn:
-            common = common_words(messages_of(conn, key) for key in wanted)
         for start in range(0, len(wanted), _PAGE):
             page = wanted[start : start + _PAGE]
+            found = []
             with self._project.reading() as conn:
                 curves = scores.current(conn, page)
-                found = [
-                    (
-                        key,
-                        request_starts(
-                            messages,
-                            {point.message: point.p_end_normalised for point in curves[key].curve},
-                            common,
-                        ),
-                    )
-                    for key, messages in conversations.conversations_for(conn, page)
-                    if key in curves and curves[key].curve
-                ]
+                for key, messages in conversations.conversations_for(conn, page):
+                    if key in curves and curves[key].curve:
+                        curve = {one.message: one.p_end_normalised for one in curves[key].curve}
+                        found.append((key, request_starts(messages, curve, fall)))
             self._project.write(partial(requests.put_found, found=found))
             total += sum(len(starts) for _, starts in found)
         self._changed()

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.completeness.request_starts import common_words, request_starts
+from engine.completeness.request_starts import FALL, request_starts
 from engine.conversation import Message
 from engine.store import conversations, imports, scores
 from engine.store.project import Project
@@ -29,7 +29,7 @@ LONGEST = 2_500
 SEED = 7
 DRAWS = 2_000
 
-Found = Callable[[Sequence[Message], Mapping[int, float], frozenset[str]], Sequence[int]]
+Found = Callable[[Sequence[Message], Mapping[int, float]], Sequence[int]]
 
 
 def joined(path: Path) -> Iterator[dict[str, Any]]:
@@ -66,9 +66,7 @@ def _usable(record: Mapping[str, Any]) -> bool:
 def high_score(least: float) -> Found:
     """A request begins wherever the score at the boundary before is high."""
 
-    def found(
-        messages: Sequence[Message], curve: Mapping[int, float], common: frozenset[str]
-    ) -> list[int]:
+    def found(messages: Sequence[Message], curve: Mapping[int, float]) -> list[int]:
         starts = [at for at, one in enumerate(messages) if one.role == "user"]
         before = {at: [curve[one] for one in curve if one < at] for at in starts}
         return [at for at in starts if before[at] and before[at][-1] >= least]
@@ -76,18 +74,13 @@ def high_score(least: float) -> Found:
     return found
 
 
-def words_alone(
-    messages: Sequence[Message], curve: Mapping[int, float], common: frozenset[str]
-) -> list[int]:
-    """The words of the program's rule without the score."""
-    return request_starts(messages, dict.fromkeys(range(len(messages)), 1.0), common)
-
-
 RULES: Mapping[str, Found] = {
-    "score and words (`requests find`)": request_starts,
-    "words alone": words_alone,
-    "score before at least .2": high_score(0.2),
-    "score before at least .5": high_score(0.5),
+    f"the score falls by more than {FALL} (`requests find`)": request_starts,
+    "it falls by more than .3": lambda messages, curve: request_starts(messages, curve, 0.3),
+    "it falls by more than .1": lambda messages, curve: request_starts(messages, curve, 0.1),
+    "it is at least .5 before": high_score(0.5),
+    "it is at least .2 before": high_score(0.2),
+    "every message": high_score(0.0),
 }
 
 
@@ -100,12 +93,11 @@ def measured(project: Path) -> list[str]:
             key: {one.message: one.p_end_normalised for one in row.curve}
             for key, row in scores.current(conn, list(joints)).items()
         }
-    common = common_words(texts.values())
     lines = []
     for name, rule in RULES.items():
         counts = []
         for key, curve in curves.items():
-            found = rule(texts[key], curve, common)
+            found = rule(texts[key], curve)
             hit = joints[key] in found
             counts.append((hit, len(found) - hit, not hit))
         table = np.array(counts, dtype=float)

@@ -26,7 +26,7 @@ TALKS = (
     talk("one", "Where is my parcel?", "Which parcel?", "The parcel of May.", "It is lost."),
     talk("unscored", "Hello?"),
 )  # fmt: skip
-CURVES = {1: (0.9, 0.8, 0.7), 2: (0.1, 0.2)}
+CURVES = {1: (0.9, 0.8, 0.3), 2: (0.1, 0.2)}
 
 
 @pytest.fixture
@@ -85,10 +85,12 @@ class TestFinding:
             "conversations": 2, "further_requests": 1,
         }  # fmt: skip
         assert found(capsys, path) == {
-            "two": [(0, 3, 0.8), (4, 5, 0.7)],
+            "two": [(0, 3, 0.8), (4, 5, 0.3)],
             "one": [(0, 3, 0.2)],
             "unscored": [(0, 0, None)],
         }
+        assert told(capsys, "requests", "find", path, "--fall", ".6")["further_requests"] == 0
+        assert main(["requests", "find", path]) == 0
         capsys.readouterr()
         assert main(["list", path, "--filter", "requests>1"]) == 0
         assert "two" in (out := capsys.readouterr().out)
@@ -105,7 +107,7 @@ class TestFinding:
         assert main(["requests", "mark", path, "two", "3", "--not"]) == 0
         assert main(["requests", "mark", path, "two", "2", "--annotator", "ann"]) == 0
         assert main(["requests", "find", path]) == 0
-        assert found(capsys, path)["two"] == [(0, 1, 0.9), (2, 5, 0.7)]
+        assert found(capsys, path)["two"] == [(0, 1, 0.9), (2, 5, 0.3)]
         assert main(["requests", "mark", path, "two", "1"]) == 2
         assert "Turns in which the user speaks again: 2, 3" in capsys.readouterr().err
 
@@ -138,7 +140,7 @@ def test_requests_become_a_project(
     assert [line["id"] for line in lines] == ["two#1", "two#2", "one#1", "unscored#1"]
     assert [len(line["messages"]) for line in lines] == [4, 2, 4, 1]
     assert lines[1]["workbench"] == {
-        "conversation": "two", "request": 2, "requests": 2, "p": pytest.approx(0.7), "state": "complete",
+        "conversation": "two", "request": 2, "requests": 2, "p": pytest.approx(0.3), "state": "incomplete",
     }  # fmt: skip
     assert all(line["truth"] is None for line in lines)
     capsys.readouterr()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.completeness.request_starts import FALL
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted, probability
@@ -30,8 +31,14 @@ def find_options(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=["curve", "model"],
         default="curve",
-        help="curve: where the score falls and the user says new words; model: ask a model about each message of the"
-        " user (default: curve)",
+        help="curve: where the score falls; model: ask a model about each message of the user (default: curve)",
+    )
+    parser.add_argument(
+        "--fall",
+        type=float,
+        default=FALL,
+        metavar="X",
+        help=f"with --by curve, least fall of the score over a turn, 0 to 1: less finds more (default: {FALL})",
     )
     add_labelling(parser)
     add_filter(parser)
@@ -57,7 +64,7 @@ def find(arguments: argparse.Namespace) -> int:
                 raise UsageError(
                     "None of these conversations has a score.", "`workbench run complete PROJECT`."
                 )
-            looked_at, found = len(scored), services.requests.find_by_curve(scored)
+            looked_at, found = len(scored), services.requests.find_by_curve(scored, arguments.fall)
         else:
             options = read_options(arguments)
             simulation = asking_simulation(
