@@ -1,6 +1,7 @@
 """The pictures of the documentation, taken anew from a project: `python -m tests.pictures PROJECT`.
 
-The README's are of the demo (`workbench demo`). The project is copied first, because some keys give verdicts.
+Those of the README and the guide are of the demo (`workbench demo`), each in a dark and a light theme. The project is
+copied first, because some keys give verdicts.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ SIZE = (120, 36)
 
 
 class Still(NamedTuple):
-    """One picture: its name, the keys that lead there from the overview, and whether its theme is light."""
+    """One picture: its name, and the keys that lead there from the overview."""
 
     name: str
     keys: Sequence[str]
-    light: bool = False
 
 
 class Step(NamedTuple):
@@ -41,13 +41,15 @@ class Step(NamedTuple):
 
 
 STILLS = (
-    Still("overview-dark", ()),
-    Still("conversations-dark", ("2", "down", "down")),
-    Still("triage-dark", ("3",)),
-    Still("reader-light", ("2", "down", "enter"), light=True),
-    Still("tree-dark", ("4", "enter")),
-    Still("goals-dark", ("5",)),
-    Still("desk-dark", ("6",)),
+    Still("overview", ()),
+    Still("account", ("A",)),
+    Still("conversations", ("2", "down", "down")),
+    Still("reader", ("2", "down", "enter")),
+    Still("triage", ("3",)),
+    Still("tree", ("4", "enter")),
+    Still("goals", ("5",)),
+    Still("desk", ("6",)),
+    Still("validation", ("V",)),
 )
 MOVING = "session"
 MOVING_SIZE = (110, 30)
@@ -68,8 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("project", type=Path)
     project = parser.parse_args(arguments).project
     for still in STILLS:
-        (picture,) = _taken(project, SIZE, [still.keys], light=still.light)
-        (FOLDER / f"{still.name}.svg").write_text(picture, encoding="utf-8")
+        for theme in ("dark", "light"):
+            (picture,) = _taken(project, SIZE, [still.keys], light=theme == "light")
+            (FOLDER / f"{still.name}-{theme}.svg").write_text(picture, encoding="utf-8")
     frames = _taken(project, MOVING_SIZE, [step.keys for step in STEPS])
     moving = animated(frames, [step.seconds for step in STEPS])
     (FOLDER / f"{MOVING}.svg").write_text(moving, encoding="utf-8")

@@ -29,6 +29,7 @@ PAGES = sorted(
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
+_PICTURE = re.compile(r'<(?:img src|source [^>]*srcset)="([^"]+)"')
 _HEADING = re.compile(r"^#+ +(.+?)\s*$", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w./~-])(?:engine|screens|workbench|training|tests|docs|\.ci)/[\w./-]*")
 _PLACEHOLDER = re.compile(r"(?:^|/)[A-Z]+(?:[./_]|$)")
@@ -56,10 +57,10 @@ def anchors(page: Path) -> frozenset[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 class TestEveryPage:
     def test_links_lead_somewhere(self, page: Path) -> None:
-        """Every relative link of the page leads to a file, and to a heading where it names one."""
+        """Every relative link and picture of the page leads to a file, and to a heading where it names one."""
         text = _CODE.sub("", _FENCE.sub("", page.read_text(encoding="utf-8")))
         broken = []
-        for link in _LINK.findall(text):
+        for link in [*_LINK.findall(text), *_PICTURE.findall(text)]:
             if re.match(r"[a-z]+:", link):
                 continue
             target, _, anchor = link.partition("#")

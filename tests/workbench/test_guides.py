@@ -1,5 +1,5 @@
-"""The pages of the guide are followed by the commands they show, except those of the first hour and the weekly triage,
-which are about a person's own logs. Blocks marked `sh` are run; `bash` marks what takes long or needs a server."""
+"""The pages of the guide are followed by the commands they show. Blocks marked `sh` are run; `bash` marks what takes long
+or needs a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ WITH_MODEL = pytest.mark.skipif(
         "simulation",
         "training",
         "scripting",
-        *(pytest.param(page, marks=WITH_MODEL) for page in ("completeness", "trees", "machines")),
+        *(
+            pytest.param(page, marks=WITH_MODEL)
+            for page in ("first-hour", "weekly-triage", "completeness", "trees", "machines")
+        ),
     ],
 )
 def test_every_command_works(page: str, tmp_path: Path) -> None:

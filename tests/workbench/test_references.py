@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests import command_reference, prompt_reference, settings_reference
+from pathlib import Path
+
+import pytest
+
+from tests import (
+    command_reference,
+    json_meanings,
+    json_reference,
+    prompt_reference,
+    settings_reference,
+)
 
 
 class TestCommands:
@@ -35,3 +45,24 @@ class TestPrompts:
     def test_every_prompt_is_explained(self) -> None:
         """Each prompt says what it is for, and no purpose is left of one that went."""
         assert prompt_reference.unexplained() == []
+
+
+class TestJson:
+    def test_commands_print_what_the_page_says(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Commands that need no model print the names and kinds of the page, and all that are always there."""
+        monkeypatch.chdir(tmp_path)
+        page = json_reference.documented(json_reference.PAGE.read_text(encoding="utf-8"))
+        found = json_reference.printed(json_reference.lines(json_reference.WITHOUT_MODEL))
+        wrong = [
+            f"{command}: {problem}"
+            for command, results in found.items()
+            for problem in json_reference.differences(results, page[command])
+        ]
+        assert wrong == []
+
+    def test_every_command_is_on_the_page(self) -> None:
+        """Each command has its section, or says where its result is described."""
+        page = json_reference.documented(json_reference.PAGE.read_text(encoding="utf-8"))
+        assert page.keys() | json_meanings.ELSEWHERE.keys() == json_reference.commands()

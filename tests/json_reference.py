@@ -1,0 +1,324 @@
+"""The reference of what commands print with `--json`, from what they print; `python -m tests.json_reference` writes it.
+
+Each command is run, and the shape of its result is written down: names and kinds of values. What a name means stands in
+`MEANINGS`. The first commands need no model, so that a test can run them again; the others take minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.command_line import workbench
+from tests.json_meanings import ELSEWHERE, MAPS, MEANINGS
+from workbench.cli import build_parser
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "json.md"
+
+WITHOUT_MODEL = """
+demo d --samples-only --count 24
+import d/demo.wb d/samples.jsonl
+import d/demo.wb d/samples.jsonl --dry-run
+run cluster d/demo.wb --no-labels
+run stability d/demo.wb --seeds 1 --bootstraps 1
+run splits d/demo.wb
+run check d/demo.wb
+run assign d/demo.wb
+status d/demo.wb
+list d/demo.wb --limit 2
+list d/demo.wb --by goal
+goals list d/demo.wb
+goals proposals d/demo.wb --limit 2
+goals rename d/demo.wb 1 First
+goals pin d/demo.wb 1
+goals undo d/demo.wb
+goals merge d/demo.wb 1 2
+goals apart d/demo.wb 2 3
+goals split d/demo.wb 1 --dry-run
+goals move d/demo.wb 2 sql-0004
+filters d/demo.wb --save open state:incomplete
+scores d/demo.wb
+verdicts give d/demo.wb sql-0004 --verdict complete --annotator Ada
+verdicts undo d/demo.wb
+verdicts agreement d/demo.wb
+calibrate d/demo.wb
+second-goals d/demo.wb sql-0004
+compare d/demo.wb --by source
+report d/demo.wb -o r.html --redact
+export d/demo.wb table -o t.jsonl
+export d/demo.wb conversations --redact -o c.jsonl
+export d/demo.wb decisions -o decisions.jsonl
+goals import d/demo.wb decisions.jsonl
+backup d/demo.wb
+restore d/demo.wb
+repair d/demo.wb -o repaired.wb
+merge d/demo.wb repaired.wb -o merged.wb
+validate d/demo.wb goals
+prompts d/demo.wb
+prompts d/demo.wb base
+models search
+models use d/demo.wb
+offline d/demo.wb
+formats
+keys
+completion bash
+train status d/demo.wb
+analyse turns d/demo.wb
+"""
+"""Commands that take seconds together."""
+
+WITH_MODEL = """
+demo m --headless --count 60
+models list
+models verify
+doctor m/demo.wb
+verdicts give m/demo.wb {0:20} --verdict complete --annotator Ada
+verdicts give m/demo.wb {20:40} --verdict incomplete --annotator Ada
+verdicts give m/demo.wb {0:9} --verdict complete --annotator Bo
+verdicts give m/demo.wb {9:25} --verdict incomplete --annotator Bo
+verdicts give m/demo.wb {0:12} --tag rude
+verdicts give m/demo.wb {30:42} --untag rude
+verdicts agreement m/demo.wb
+run success m/demo.wb --next 2 --use
+run tag m/demo.wb rude --next 2
+list m/demo.wb --limit 3
+calibrate m/demo.wb
+scores m/demo.wb
+status m/demo.wb
+compare m/demo.wb --by source
+compare m/demo.wb --a turns>3 --b turns<4
+validate m/demo.wb all
+validate m/demo.wb completeness
+validate m/demo.wb trees
+validate m/demo.wb verdicts
+analyse trees m/demo.wb
+goals list m/demo.wb
+run assign m/demo.wb --holdout .5
+run complete m/demo.wb --estimate
+run complete m/demo.wb --limit 3
+run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
+tree m/demo.wb {0:1} --alpha .3 --max-tokens 3
+train start m/demo.wb --estimate
+"""
+"""Commands that need a model or scores; `{0:20}` stands for the ids of the first twenty conversations."""
+
+
+class Row(NamedTuple):
+    """One name in a result: where it stands, the kinds of its values, whether it is always there, and whether the page
+    refers to another command for what is in it."""
+
+    path: str
+    kinds: frozenset[str]
+    always: bool
+    refers: bool = False
+
+
+def main() -> int:
+    """Writes the page, in folders of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("CONFIG", "DATA", "CACHE"):
+            os.environ[f"WORKBENCH_{name}"] = str(Path(folder) / name)
+        os.chdir(folder)
+        written = page(printed([*lines(WITHOUT_MODEL), *lines(WITH_MODEL)]))
+    PAGE.write_text(written, encoding="utf-8")
+    return 0
+
+
+def lines(commands: str) -> list[str]:
+    """The commands, one each."""
+    return commands.split("\n")[1:-1]
+
+
+def printed(commands: Iterable[str]) -> dict[str, list[Any]]:
+    """What each command printed, by its name, in the current folder."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    for command in commands:
+        words = list(_filled(command))
+        done = workbench(*words, "--json")
+        if done.returncode not in (0, 3):
+            raise ValueError(f"{command}: {done.stderr.decode()}")
+        text = done.stdout.decode()
+        try:
+            results = [json.loads(text)]
+        except ValueError:
+            results = [json.loads(line) for line in text.splitlines()]
+        found[_name(words)] += results
+    return found
+
+
+def rows(results: Sequence[Any]) -> list[Row]:
+    """The names in the results of one command, each below what it stands in."""
+    kinds: dict[str, set[str]] = {}
+    present: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+
+    def look(value: Any, path: str) -> None:
+        kinds.setdefault(path, set()).add(_kind(value))
+        if isinstance(value, list):
+            for one in value:
+                look(one, f"{path}[]")
+        elif isinstance(value, dict):
+            inside[path] += 1
+            free = _last(path) in MAPS
+            for name in {"NAME"} if free and value else value:
+                present[f"{path}.{name}" if path else name] += 1
+            for key, one in value.items():
+                name = "NAME" if free else key
+                look(one, f"{path}.{name}" if path else name)
+
+    for result in results:
+        look(result, "")
+    return [
+        Row(path, frozenset(found), _last(path) == "NAME" or present[path] == inside[_parent(path)])
+        for path, found in kinds.items()
+        if path and not path.endswith("[]")
+    ]
+
+
+def page(found: Mapping[str, list[Any]]) -> str:
+    """The page in Markdown."""
+    parts = [
+        "# JSON",
+        "What commands print with `--json`, on standard output. Names keep their names and kinds; others may be added"
+        " ([what stays](../stability.md)). `null` stands where there is no value. A probability, a share and a rate are"
+        " numbers from 0 to 1; times are ISO 8601 in UTC. If a command fails, the last line of standard error is"
+        ' `{"error": ..., "hint": ..., "exit_code": ...}` ([exit codes](files.md#exit-codes)).',
+        "`a.b` is `b` in the object `a`, `a[]` each value of the list `a`, `NAME` any name. `?` marks what is there"
+        " only where the project has it. The forms of `workbench export` are on [their own page](../export.md).",
+        "This page is generated out of what the commands print: `python -m tests.json_reference`.",
+    ]
+    told: dict[frozenset[str], str] = {}
+    for name in sorted(found):
+        parts += [f"## workbench {name}", *_section(name, rows(found[name]), told)]
+    parts += ["## Elsewhere", "| command | |\n|---|---|\n" + "\n".join(_elsewhere())]
+    return "\n\n".join(parts) + "\n"
+
+
+def documented(text: str) -> dict[str, dict[str, Row]]:
+    """The rows of a page by command and path."""
+    found: dict[str, dict[str, Row]] = {}
+    for section in text.split("\n## workbench ")[1:]:
+        name, _, rest = section.partition("\n")
+        found[name] = {}
+        for line in rest.partition("\n## ")[0].splitlines():
+            if line.startswith("| `"):
+                path, kinds, text = (cell.strip() for cell in line.strip("|").split("|", 2))
+                kind = frozenset(kinds.split(", "))
+                refers = bool(re.search(r"(?:^|; )as `", text))
+                row = Row(path.strip("`? "), kind, "?" not in path, refers)
+                found[name][row.path] = row
+    return found
+
+
+def differences(results: Sequence[Any], page: Mapping[str, Row]) -> list[str]:
+    """What a command printed otherwise than its page says; a project without models has fewer kinds of values."""
+    found = {row.path: row for row in rows(results)}
+    told = [path for path, row in page.items() if row.refers]
+    wrong = [
+        f"{path} is not on the page, or is another kind"
+        for path, row in found.items()
+        if not path.startswith(tuple(f"{one}{mark}" for one in told for mark in ".["))
+        and not (path in page and row.kinds <= page[path].kinds)
+    ]
+    parents = {_parent(path) for path in found}
+    missing = [
+        f"{path} is missing"
+        for path, row in page.items()
+        if row.always and path not in found and _parent(path) in parents and _last(path) != "NAME"
+    ]
+    return wrong + missing
+
+
+def without_meaning(found: Mapping[str, list[Any]]) -> list[str]:
+    """Names that `MEANINGS` lacks."""
+    return sorted(
+        {
+            f"{name}: {row.path}"
+            for name, results in found.items()
+            for row in rows(results)
+            if _last(row.path) != "NAME" and not _meaning(name, row.path)
+        }
+    )
+
+
+def commands() -> set[str]:
+    """The names of all commands, as the page has them."""
+    return {
+        parser.prog.removeprefix("workbench ")
+        for parser in build_parser().with_commands()
+        if not any(isinstance(each, argparse._SubParsersAction) for each in parser._actions)
+    }
+
+
+def _section(name: str, found: list[Row], told: dict[frozenset[str], str]) -> list[str]:
+    """The table of one command; an object that another command has too is told once."""
+    below: dict[str, list[str]] = defaultdict(list)
+    for row in found:
+        below[_parent(row.path)].append(_last(row.path))
+    cells: list[str] = []
+    skipped: tuple[str, ...] = ()
+    for row in found:
+        if skipped and row.path.startswith(skipped):
+            continue
+        text = _meaning(name, row.path)
+        inner = next((part for part in (row.path, f"{row.path}[]") if below[part]), row.path)
+        names = frozenset(below[inner])
+        if len(names) > 3:
+            if names in told:
+                text = f"{text}; as {told[names]}" if text else f"as {told[names]}"
+                skipped = (*skipped, f"{row.path}.", f"{row.path}[")
+            else:
+                told[names] = f"`{inner}` of [{name}](#workbench-{name.replace(' ', '-')})"
+        mark = "" if row.always else " ?"
+        cells.append(f"| `{row.path}`{mark} | {', '.join(sorted(row.kinds))} | {text} |")
+    return ["| name | kind | meaning |\n|---|---|---|\n" + "\n".join(cells)]
+
+
+def _elsewhere() -> Iterator[str]:
+    for name, text in ELSEWHERE.items():
+        yield f"| `{name}` | {text} |"
+
+
+def _meaning(command: str, path: str) -> str:
+    last = _last(path)
+    return MEANINGS.get(f"{command}: {path}") or MEANINGS.get(path) or MEANINGS.get(last, "")
+
+
+def _filled(command: str) -> Iterator[str]:
+    for word in command.split():
+        if word.startswith("{"):
+            first, last = map(int, word.strip("{}").split(":"))
+            listed = workbench("list", "m/demo.wb", "--json").stdout.decode().splitlines()
+            yield from [json.loads(line)["id"] for line in listed[first:last]]
+        else:
+            yield word
+
+
+def _name(words: Sequence[str]) -> str:
+    known = commands()
+    return next(name for name in (" ".join(words[:2]), words[0]) if name in known)
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "true or false", int: "number", float: "number", str: "text", type(None): "null"}
+    return kinds.get(type(value)) or ("list" if isinstance(value, list) else "object")
+
+
+def _parent(path: str) -> str:
+    return path[:-2] if path.endswith("[]") else path.rpartition(".")[0]
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2].replace("[]", "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
