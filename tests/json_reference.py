@@ -127,7 +127,10 @@ def main() -> int:
         for name in ("CONFIG", "DATA", "CACHE"):
             os.environ[f"WORKBENCH_{name}"] = str(Path(folder) / name)
         os.chdir(folder)
-        written = page(printed([*lines(WITHOUT_MODEL), *lines(WITH_MODEL)]))
+        found = printed([*lines(WITHOUT_MODEL), *lines(WITH_MODEL)])
+    if lacking := without_meaning(found):
+        raise SystemExit(f"These names have no meaning in tests/json_meanings.py: {lacking}")
+    written = page(found)
     PAGE.write_text(written, encoding="utf-8")
     return 0
 
@@ -167,7 +170,7 @@ def rows(results: Sequence[Any]) -> list[Row]:
                 look(one, f"{path}[]")
         elif isinstance(value, dict):
             inside[path] += 1
-            free = _last(path) in MAPS
+            free = _last(path) in MAPS and not path.endswith("[]")
             for name in {"NAME"} if free and value else value:
                 present[f"{path}.{name}" if path else name] += 1
             for key, one in value.items():
@@ -176,9 +179,14 @@ def rows(results: Sequence[Any]) -> list[Row]:
 
     for result in results:
         look(result, "")
+    place = {path: number for number, path in enumerate(kinds)}
     return [
-        Row(path, frozenset(found), _last(path) == "NAME" or present[path] == inside[_parent(path)])
-        for path, found in kinds.items()
+        Row(
+            path,
+            frozenset(kinds[path]),
+            _last(path) == "NAME" or present[path] == inside[_parent(path)],
+        )
+        for path in sorted(kinds, key=lambda path: [place[one] for one in _line(path)])
         if path and not path.endswith("[]")
     ]
 
@@ -192,7 +200,8 @@ def page(found: Mapping[str, list[Any]]) -> str:
         " numbers from 0 to 1; times are ISO 8601 in UTC. If a command fails, the last line of standard error is"
         ' `{"error": ..., "hint": ..., "exit_code": ...}` ([exit codes](files.md#exit-codes)).',
         "`a.b` is `b` in the object `a`, `a[]` each value of the list `a`, `NAME` any name. `?` marks what is there"
-        " only where the project has it. The forms of `workbench export` are on [their own page](../export.md).",
+        " only where the project has it. The kinds are those of an example; `null` can stand for any. The forms of"
+        " `workbench export` are on [their own page](../export.md).",
         "This page is generated out of what the commands print: `python -m tests.json_reference`.",
     ]
     told: dict[frozenset[str], str] = {}
@@ -314,6 +323,11 @@ def _kind(value: Any) -> str:
 
 def _parent(path: str) -> str:
     return path[:-2] if path.endswith("[]") else path.rpartition(".")[0]
+
+
+def _line(path: str) -> list[str]:
+    """What a name stands in, from the outermost, and the name itself."""
+    return [*_line(_parent(path)), path] if path else []
 
 
 def _last(path: str) -> str:

@@ -1,4 +1,4 @@
-"""The pages of the guide are followed by the commands they show. Blocks marked `sh` are run; `bash` marks what takes long
+"""The pages of the guide are followed by their commands. Blocks marked `sh` are run; `bash` marks what takes long
 or needs a server."""
 
 from __future__ import annotations

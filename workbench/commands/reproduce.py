@@ -32,7 +32,7 @@ from workbench.commands.report_text import table_lines
 from workbench.exits import DONE, WITH_GAPS
 
 DONE_KEY = "reproduced"
-"""Key of the project setting with the commands that were finished."""
+"""Setting: the commands of a reproduction that were finished (`workbench reproduce`)."""
 RUN = "reproduce"
 """Name of the training run of each data set."""
 REPORTS = ("report.html", "report.md")
