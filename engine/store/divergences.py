@@ -11,6 +11,7 @@ from engine.store import settings
 from engine.store.sql import chunks, placeholders, to_json
 
 _KEY = "divergence_config"
+"""Setting: the hash of the divergences that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
