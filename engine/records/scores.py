@@ -88,6 +88,7 @@ class ScoreSet:
         scored: Number of conversations with a score in it.
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
+        provisional: Whether it was made of a part of the logs and goes when the final scores are in force.
     """
 
     number: int
@@ -98,6 +99,7 @@ class ScoreSet:
     scored: int
     test: EndingTest | None
     in_force: bool
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

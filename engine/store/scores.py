@@ -148,6 +148,7 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
     """All sets of scores, in the order in which they were first made."""
     now = settings.score_config(conn)
+    provisional = settings.get(conn, settings.PROVISIONAL)
     return [
         ScoreSet(
             number=number,
@@ -158,6 +159,7 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
             scored=_scored(conn, config.config_hash),
             test=config.test,
             in_force=config.config_hash == now,
+            provisional=config.config_hash == provisional,
         )
         for number, config in enumerate(configs(conn), 1)
     ]

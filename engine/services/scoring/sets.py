@@ -69,8 +69,11 @@ def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
 
 
 def name_of(one: ScoreSet | ScoreConfig) -> str:
-    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`; of one from outside its name."""
+    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of one from
+    outside its name."""
     parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
+    if isinstance(one, ScoreSet) and one.provisional:
+        parts.append("provisional")
     return " · ".join(one_line(part, 40) for part in parts)
 
 

@@ -18,7 +18,7 @@ from engine.conversation import render_log
 from engine.filters import parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.records.scores import LEAST_FOR_PROBE
-from engine.services.scoring.sets import ScoreSets
+from engine.services.scoring.sets import ScoreSets, name_of
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.completeness.fitting import FittingStage
 from engine.stages.completeness.reading_states import ReadingStage
@@ -147,6 +147,7 @@ class TestFitting:
         run(project, fitting(project, provisional=True))
         with project.reading() as conn:
             (part,) = scores.configs(conn)
+        assert name_of(ScoreSets(project).all()[0]).endswith(" · provisional")
         if chosen:
             ScoreSets(project).use(part.config_hash)
         give_states(project, list(range(26, COUNT + 1)))
@@ -160,6 +161,7 @@ class TestFitting:
                 "SELECT count(*) FROM boundary_score WHERE config_hash = ?", (part.config_hash,)
             )
             assert bool(points) == chosen
+        assert not any(one.provisional for one in ScoreSets(project).all())
 
     def test_states_without_a_signal_test_at_chance(self, project: Project) -> None:
         """Where the states tell nothing, the test says so: its interval has one half in it."""
