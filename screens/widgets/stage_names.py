@@ -9,7 +9,7 @@ _NAMES = {
     "embed": "embedding",
     "summarise": "goal summaries",
     "cluster": "clustering",
-    "label": "labelling",
+    "label": "labeling",
     "propose": "merge proposals",
     "decide": "merge decisions",
     "name": "naming groups",
