@@ -25,7 +25,7 @@ FEWEST = 20
 """Shingles below which a conversation has no signature: greetings are alike by chance."""
 
 
-def signature(shingles: Ints) -> bytes:
+def signature(shingles: NDArray[np.uint32]) -> bytes:
     """The signature of a set of shingles (32-bit numbers), as it is stored; empty for fewer than `FEWEST`."""
     if len(shingles) < FEWEST:
         return b""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Ints = NDArray[np.int64]
+Shingles = NDArray[np.uint32]
 
 WORDS = 3
 """Words of a shingle."""
@@ -40,19 +41,19 @@ PAIRS = 100_000
 """Pairs of conversations whose shingles are counted at once."""
 
 
-def shingles(text: str) -> Ints:
+def shingles(text: str) -> Shingles:
     """Checksums of the runs of three words in a text, each once, ascending; case and punctuation do not count."""
     words = re.findall(r"\w+", text.lower())
     runs = {" ".join(words[at : at + WORDS]) for at in range(max(len(words) - WORDS + 1, 0))}
-    return np.array(sorted({crc32(run.encode()) for run in runs}), dtype=np.int64)
+    return np.array(sorted({crc32(run.encode()) for run in runs}), dtype=np.uint32)
 
 
-def log_shingles(pieces: Iterable[LogPiece]) -> Ints:
+def log_shingles(pieces: Iterable[LogPiece]) -> Shingles:
     """The `shingles` of a whole log."""
     return shingles(" ".join(piece.text for piece in pieces))
 
 
-def groups(found: Sequence[Ints]) -> Ints:
+def groups(found: Sequence[Shingles]) -> Ints:
     """The number of a group for each conversation; nearly equal ones, directly or through others, share it.
 
     Args:
@@ -62,18 +63,14 @@ def groups(found: Sequence[Ints]) -> Ints:
         Numbers from 0 in the order of first members, shape (conversations,).
     """
     # imported where they are used: scipy's graphs take a quarter of a second, and stages are imported at every start
+    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     count = len(found)
-    every = np.concatenate([*found, np.empty(0, dtype=np.int64)])
-    owner = np.repeat(np.arange(count), [len(each) for each in found])
-    _, column, spread = np.unique(every, return_inverse=True, return_counts=True)
-    few = spread[column] <= max(MANY, MANY_SHARE * count)
-    owner, column = owner[few], column[few]
-    size = np.bincount(owner, minlength=count)
-    has = _table(owner, column, (count, len(spread)))
-    rare = _rarest(owner, spread[column], size)
-    seldom = _table(owner[rare], column[rare], has.shape)
+    has, spread = _shared(found)
+    size = np.diff(has.indptr).astype(np.int64)
+    rare = _rarest(has, spread)
+    seldom = csr_array((has.data[rare], has.indices[rare], _starts(_rare_count(size))), has.shape)
     frequent = size - _rare_count(size)
     links = []
     for begin, end in _parts(seldom):
@@ -97,6 +94,31 @@ def groups(found: Sequence[Ints]) -> Ints:
     return np.asarray(np.argsort(np.argsort(start))[number], dtype=np.int64)
 
 
+def _shared(found: Sequence[Shingles]) -> tuple[csr_array, Ints]:
+    """Which conversation has which shingle, and how many have each; those of many conversations are left out.
+
+    Numbers are as narrow as they may be: a million conversations have tens of millions of shingles.
+    """
+    from scipy.sparse import csr_array
+
+    count = len(found)
+    every = np.concatenate([*found, np.empty(0, dtype=np.uint32)])
+    known, column = np.unique(every, return_inverse=True)
+    del every
+    column = column.astype(np.int32)
+    spread = np.bincount(column, minlength=len(known))
+    few = spread[column] <= max(MANY, MANY_SHARE * count)
+    starts = _starts(np.array([len(one) for one in found], dtype=np.int64))
+    kept = np.concatenate([[0], np.cumsum(few)])[starts]
+    column = column[few]
+    return csr_array((np.ones(len(column), np.int32), column, kept), (count, len(known))), spread
+
+
+def _starts(sizes: Ints) -> Ints:
+    """Where each of parts of these sizes starts, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
 def _table(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
     """A sparse matrix of ones."""
     from scipy.sparse import csr_array
@@ -114,21 +136,22 @@ def _parts(seldom: csr_array) -> Iterator[tuple[int, int]]:
         begin, done = end, meetings[end - 1]
 
 
-def _rarest(owner: Ints, spread: Ints, size: Ints) -> Ints:
-    """Places of the rarest three fifths of the shingles of each conversation, and one more.
+def _rarest(has: csr_array, spread: Ints) -> Ints:
+    """Places of the rarest three fifths of the shingles of each conversation, and one more, row by row.
 
     Two conversations that share two fifths of their shingles share one of these, whatever the others are (prefix
     filtering, Bayardo et al. 2007, "Scaling up all pairs similarity search"). So only who shares a rare shingle is
     compared, and the time does not grow with the square of the conversations.
 
     Args:
-        owner: Conversation of each shingle, ascending.
-        spread: Number of conversations that have it.
-        size: Number of shingles of each conversation.
+        has: Which conversation has which shingle, the shingles of each ascending.
+        spread: Number of conversations that have a shingle.
     """
+    size = np.diff(has.indptr)
+    owner = np.repeat(np.arange(len(size), dtype=np.int32), size)
     # a stable order of all shingles: equally rare ones by their checksums, in which they are given
-    order = np.lexsort((np.arange(len(owner)), spread, owner))
-    nth = np.arange(len(owner)) - (np.cumsum(size) - size)[owner]
+    order = np.lexsort((spread[has.indices].astype(np.int32), owner))
+    nth = np.arange(len(owner)) - has.indptr[owner]
     return np.asarray(order[nth < _rare_count(size)[owner]])
 
 

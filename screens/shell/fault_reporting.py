@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TypeVar
 
-import rich
-from rich.segment import Segments
-from rich.traceback import Traceback
 from textual.app import App
 
 ResultT = TypeVar("ResultT")
@@ -24,6 +21,11 @@ class FaultReportingApp(App[ResultT], inherit_bindings=False):
 
     def _fatal_error(self) -> None:
         """As Textual does it, but without the values of variables."""
+        # imported where it is used: it brings the colouring of code, which no first frame needs
+        import rich
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
         self.bell()
         traceback = Traceback(show_locals=False, suppress=[rich])
         self._exit_renderables.append(

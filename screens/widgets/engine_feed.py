@@ -7,15 +7,17 @@ The app passes each message to `publish`, which sends it to the subscribers of `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.message import Message
 from textual.signal import Signal
 
 from engine.events import Event, JobEnded, JobProgress
-from engine.services.models.records import PullRow
-from engine.services.training.records import TrainingRun
+
+if TYPE_CHECKING:
+    from engine.services.models.records import PullRow
+    from engine.services.training.records import TrainingRun
 
 
 class EngineMessage(Message, bubble=False):

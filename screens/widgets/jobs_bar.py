@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual import events
@@ -13,11 +14,13 @@ from textual.widget import Widget
 from engine import number_format
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.services.jobs import JobService
-from engine.services.models.records import PullRow
-from engine.services.training.records import TrainingRun
 from engine.text import one_line
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.stage_names import stage_name
+
+if TYPE_CHECKING:
+    from engine.services.models.records import PullRow
+    from engine.services.training.records import TrainingRun
 
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),

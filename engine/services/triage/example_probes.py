@@ -68,7 +68,7 @@ class ExampleProbeService:
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called when a fit was stored or taken over."""
         self._project, self._changed = project, changed
-        self._shingles: dict[int, Ints] = {}
+        self._shingles: dict[int, near_duplicates.Shingles] = {}
         self._state = threading.Condition()
         self._thread: threading.Thread | None = None
         self._asked = self._busy = self._closing = False

@@ -214,7 +214,7 @@ class WatchStage:
                 f"A watch needs {LEAST_FOR_PROBE} past conversations in the project; there are {len(past):,}.",
                 "Import some first: `workbench import PROJECT FILE`.",
             )
-        shingles: list[Ints] = []
+        shingles: list[near_duplicates.Shingles] = []
         ids = [one.conversation_id for one in past]
         for first in range(0, len(ids), CHUNK):
             if self._interrupted.is_set():

@@ -60,7 +60,7 @@ class TestGroups:
         """Comparing only who shares a rare shingle finds the pairs that comparing all with all finds."""
         common = max(MANY, MANY_SHARE * len(rows))
         kept = [{one for one in row if sum(one in each for each in rows) <= common} for row in rows]
-        found = groups([np.array(row, dtype=np.int64) for row in rows]).tolist()
+        found = groups([np.array(row, dtype=np.uint32) for row in rows]).tolist()
         for a, one in enumerate(kept):
             for b, other in enumerate(kept[:a]):
                 both = len(one & other)

@@ -135,7 +135,7 @@ class TestSignatures:
     def test_no_group_without_a_copy(self) -> None:
         """A thousand texts of their own form no group; of copies in another order one."""
         random = np.random.default_rng(4)
-        rows = [random.choice(2**32, 200, replace=False) for _ in range(1000)]
+        rows = [random.choice(2**32, 200, replace=False).astype(np.uint32) for _ in range(1000)]
         joined = b"".join(near_copies.signature(row) for row in rows)
         assert near_copies.groups(range(1, 1001), joined) == []
         joined += near_copies.signature(rows[6][::-1])
@@ -143,7 +143,7 @@ class TestSignatures:
 
     def test_short_texts_have_none(self) -> None:
         """A greeting is no copy of another one."""
-        assert near_copies.signature(np.arange(near_copies.FEWEST - 1)) == b""
+        assert near_copies.signature(np.arange(near_copies.FEWEST - 1, dtype=np.uint32)) == b""
         assert near_copies.groups([], b"") == []
 
 
