@@ -142,6 +142,7 @@ COMMANDS = (
         "paper_goals:run_paper_goals",
     ),
     Command("goals list", "list the groups", "goals:list_groups"),
+    Command("goals clusterings", "list the clusterings, and choose the one that is shown", "goals:clusterings"),
     Command("goals proposals", "list pairs of groups that may be one goal", "goals:proposals"),
     Command("goals merge", "merge two groups", "goals:merge"),
     Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
@@ -159,6 +160,7 @@ COMMANDS = (
     Command("scores", "list the sets of scores, and choose the one in force", "scores:list_scores"),
     Command("status", "show what a project holds and its runs", "status:status"),
     Command("list", "list conversations, one a line", "listing:list_conversations"),
+    Command("trees", "list the sets of response trees, and choose the one that is shown", "tree_sets:tree_sets"),
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
     Command("export", "write conversations, scores, verdicts and more as lines of JSON or CSV", "exporting:export"),
     Command(

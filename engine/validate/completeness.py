@@ -13,7 +13,12 @@ from engine.records.interval import Interval
 from engine.records.validation import Classification, Contrast, TruthRow, TruthTable
 from engine.validate import truths
 from engine.validate.endings import matched
-from engine.validate.statistics.classification import NAMES, THRESHOLD, classify, draw
+from engine.validate.statistics.classification import (
+    NAMES,
+    THRESHOLD,
+    BootstrapDraws,
+    draw,
+)
 from engine.validate.statistics.curves import rejection, roc
 from engine.validate.statistics.ranking import placements
 from engine.validate.statistics.significance import corrected, differ
@@ -61,8 +66,8 @@ def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> d
     return found
 
 
-def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> Classification:
-    """Measures how well a scoring separates whole conversations from cut ones.
+def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> BootstrapDraws:
+    """Measures how well a scoring separates whole conversations from cut ones, observed and in bootstrap draws.
 
     Args:
         where: Result of `places` for scorings that include this one.
@@ -70,7 +75,7 @@ def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> Class
     Raises:
         ValueError: No conversation can be cut.
     """
-    return classify(*pairs(way, where), threshold)
+    return draw(*pairs(way, where), threshold)
 
 
 def matched_test(way: Values, where: Mapping[int, Place]) -> tuple[Interval | None, int]:
@@ -93,12 +98,15 @@ def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bo
 
 
 def cut_contrasts(
-    ways: Mapping[str, Values], where: Mapping[int, Place], threshold: float
+    ways: Mapping[str, Values], where: Mapping[int, Place], drawn: Mapping[str, BootstrapDraws]
 ) -> tuple[Contrast, ...]:
     """Tests every two scorings against each other in the truncation test: AUROC by DeLong's test and F1 by bootstrap.
-    Holm's correction covers all of them."""
+    Holm's correction covers all of them.
+
+    Args:
+        drawn: The `cut_test` of each scoring.
+    """
     values = {name: pairs(way, where) for name, way in ways.items()}
-    drawn = {name: draw(*one, threshold) for name, one in values.items()}
     placed = {name: placements(*one) for name, one in values.items()}
     n = len(next(iter(values.values()))[0]) // 2
     found = []

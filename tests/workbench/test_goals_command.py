@@ -11,6 +11,7 @@ import pytest
 
 from engine.store.project import Project
 from workbench.cli import main
+from workbench.exits import USAGE, WITH_GAPS
 
 Run = Callable[..., Any]
 
@@ -128,3 +129,18 @@ def test_no_decisions(run: Run, tmp_path: Path) -> None:
     for text in ("", "no JSON", '{"id": 1}'):
         file.write_text(text)
         assert run("import", str(file))[0] == 1
+
+
+def test_clusterings(run: Run, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """The clusterings are listed with the one that is shown, and another one is shown when asked for by its number."""
+    first = run("clusterings")["shown"]
+    assert main(["run", "cluster", str(clustered.path), "--no-labels"]) == WITH_GAPS
+    capsys.readouterr()
+    found = run("clusterings")
+    assert found["shown"] != first
+    assert [one["id"] for one in found["clusterings"]] == [first, found["shown"]]
+    assert run("clusterings", "--show", str(first))["shown"] == first
+    assert run("clusterings")["shown"] == first
+    code, error = run("clusterings", "--show", "99")
+    assert code == USAGE
+    assert "There is no clustering 99." in str(error)

@@ -46,6 +46,40 @@ def list_groups(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def clusterings_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `clusterings`."""
+    parser.add_argument("project")
+    parser.add_argument("--show", type=positive, metavar="N", help="show the clustering N instead")
+
+
+def clusterings(arguments: argparse.Namespace) -> int:
+    """Prints the clusterings, oldest first; with --show shows one of them first.
+
+    Raises:
+        NotFound: There is no such clustering.
+    """
+    with _opened(arguments.project, read_only=arguments.show is None) as services:
+        if arguments.show is not None:
+            services.goals.show(arguments.show)
+        found, shown = services.goals.clusterings(), services.goals.shown()
+    key = None if shown is None else shown.id
+    if arguments.json:
+        print_json({"shown": key, "clusterings": list(map(asdict, found))})
+        return DONE
+    for one in found:
+        print_text(
+            f"{'*' if one.id == key else ' '} {one.id:>2}  {one.created_at[:16].replace('T', ' ')}  {one.text},"
+            f" {one.embedder}, k {one.k}, seed {one.seed}: {counted(one.groups, 'group')} of"
+            f" {counted(one.conversations, 'conversation')}"
+        )
+    print_text(
+        "* shown; --show N shows another"
+        if found
+        else "No clusterings. `workbench run cluster PROJECT` makes one."
+    )
+    return DONE
+
+
 def rename_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rename`."""
     _declare(parser, "group")

@@ -16,7 +16,7 @@ from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog, adapter_name
 from engine.records.scores import LEAST_FOR_PROBE, Mode
-from engine.records.validation import CompletenessTable, RowKind, TruncationRow
+from engine.records.validation import Classification, CompletenessTable, RowKind, TruncationRow
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
@@ -144,6 +144,7 @@ def completeness_table(
     told = {title: way for title, way in ways.items() if title not in _BASELINES}
     by_title = {titles[config.config_hash]: config for config in kept}
     cuttable = sum(place.cut is not None for place in where.values())
+    drawn = {title: cut_test(way, where, THRESHOLD) for title, way in ways.items()}
     return CompletenessTable(
         run=run,
         seed=seed,
@@ -152,12 +153,13 @@ def completeness_table(
         single=len(where) - cuttable,
         n=cuttable,
         rows=tuple(
-            _row(title, way, where, by_title.get(title), origins) for title, way in ways.items()
+            _row(title, way, where, drawn[title].classification(), by_title.get(title), origins)
+            for title, way in ways.items()
         ),
         truths=truth_tables(ways, where, truth),
         trained=asked.trained,
         same_kind=same_kind,
-        contrasts=cut_contrasts(ways, where, THRESHOLD),
+        contrasts=cut_contrasts(ways, where, drawn),
         every_boundary=boundary_rows(told, where) if every_boundary else (),
         left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
     )
@@ -296,10 +298,10 @@ def _row(
     title: str,
     way: Values,
     where: Mapping[int, Place],
+    found: Classification,
     config: ScoreConfig | None,
     origins: Mapping[str, AdapterOrigin],
 ) -> TruncationRow:
-    found = cut_test(way, where, THRESHOLD)
     values, whole, _ = pairs(way, where)
     curve, calibration = roc(values, whole), reliability(values, whole)
     share, compared = matched_test(way, where)

@@ -59,15 +59,15 @@ class TestCut:
         """Scores that jump at the end separate whole from cut for all that can be cut."""
         where = places({"a": RISING}, NAMES, 0)
         where[1] = Place(5, None, (5,))
-        found = cut_test(RISING, where, 0.5)
+        found = cut_test(RISING, where, 0.5).classification()
         assert found.auroc.value == found.f1.value == 1
         turned = {key: {m: 1 - (v or 0) for m, v in one.items()} for key, one in RISING.items()}
-        assert cut_test(turned, where, 0.5).auroc.value == 0
+        assert cut_test(turned, where, 0.5).classification().auroc.value == 0
 
     def test_threshold(self) -> None:
         """With a threshold above all values nothing is classified as complete."""
         where = places({"a": RISING}, NAMES, 0)
-        assert cut_test(RISING, where, 0.95).recall.value == 0
+        assert cut_test(RISING, where, 0.95).classification().recall.value == 0
 
     def test_nothing_to_cut(self) -> None:
         """Without a conversation to cut there is no test."""
@@ -111,7 +111,9 @@ class TestContrasts:
         copy of the same does not differ.
         """
         ways = {"a": RISING, "b": FLAT, "c": RISING}
-        found = cut_contrasts(ways, places(ways, NAMES, 0), 0.6)
+        where = places(ways, NAMES, 0)
+        drawn = {name: cut_test(way, where, 0.6) for name, way in ways.items()}
+        found = cut_contrasts(ways, where, drawn)
         assert [(c.figure, c.one, c.other) for c in found[:2]] == [
             ("AUROC", "a", "b"),
             ("F1", "a", "b"),

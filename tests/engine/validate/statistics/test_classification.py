@@ -14,7 +14,7 @@ from engine.completeness.calibration import reliability
 from engine.records.interval import Interval
 from engine.records.validation import Classification
 from engine.validate.statistics import classification
-from engine.validate.statistics.classification import ClassificationMetrics, classify, figures
+from engine.validate.statistics.classification import ClassificationMetrics, classify, draw, figures
 from engine.validate.statistics.ranking import auroc
 
 LABELLED = st.lists(
@@ -114,6 +114,22 @@ class TestIntervals:
         naive = classify(list(values.repeat(5)), list(labels.repeat(5)))
         assert _width(often.accuracy) == pytest.approx(_width(once.accuracy), rel=0.15)
         assert _width(naive.accuracy) < 0.6 * _width(once.accuracy)
+
+    def test_many_need_fewer_draws(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of many conversations fewer draws are made, and the intervals hardly change."""
+        rng = np.random.default_rng(2)
+        values = [*rng.beta(4, 2, 1_500), *rng.beta(2, 4, 1_500)]
+        labels, groups = [True] * 1_500 + [False] * 1_500, 2 * list(range(1_500))
+        drawn = draw(values, labels, groups)
+        assert len(drawn.draws) == classification.DRAWS
+        before = estimates(drawn.classification())
+        monkeypatch.setattr(classification, "_ALL_CELLS", 500_000)
+        drawn = draw(values, labels, groups)
+        assert len(drawn.draws) == 333
+        for name, one in estimates(drawn.classification()).items():
+            assert one.value == before[name].value
+            assert abs(one.low - before[name].low) < 0.006
+            assert abs(one.high - before[name].high) < 0.006
 
     def test_it_holds_the_truth(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of 120 samples of 30 pairs, 90% or more of the 95% intervals contain the true figure; of the calibration

@@ -1,0 +1,38 @@
+"""`workbench trees`: which set of trees is shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.trees.tree import TreeOptions
+from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
+from workbench.cli import main
+
+
+def test_another_set_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sets are listed with the one that is shown, and another is shown when asked for by the start of its hash; a
+    hash of none changes nothing."""
+    path = str(tmp_path / "t.wb")
+
+    def asked(*words: str, code: int = 0) -> dict[str, Any]:
+        assert main(["trees", path, *words, "--json"]) == code
+        return json.loads(capsys.readouterr().out) if code == 0 else {}
+
+    with with_trees(tmp_path / "t.wb", 2) as project:
+        other = replace(CONFIG, config_hash="beef", alpha=0.1)
+        tree = grown(b"Order 1?", TreeOptions(0.1, max_tokens=4))
+        store(project, [entry(1, tree, run_of(project, other), other)], other)
+    first = asked()
+    assert {one["config_hash"]: one["trees"] for one in first["sets"]} == {"cafe": 2, "beef": 1}
+    for shown in ("be", "cafe"):
+        asked("--show", shown)
+        assert str(asked()["shown"]).startswith(shown)
+    asked("--show", "zz", code=2)
+    assert asked()["shown"] == "cafe"
+    assert main(["trees", path]) == 0
+    assert "* cafe  alpha 0.02, path, last-answer, toy: 2 trees" in capsys.readouterr().out
