@@ -22,6 +22,8 @@ ELSEWHERE = {
     "analyse profiles": "accuracy of each field and method: [RecLLMSim](../recllmsim.md)",
     "analyse ratings": "ratings and their agreement: [RecLLMSim](../recllmsim.md)",
     "bench": "figures of each part, with the range of its rounds; `bench --compare FILE` reads them",
+    "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
+    " numbers of each: [goals](../goals.md)",
     "help": "a list with `name`, `kind`, `text` of each thing of that name",
     "models add": "as a model, adapter or endpoint of `models list`",
     "models pull": "`pulled`: a model of `models list` for each file",
@@ -42,6 +44,8 @@ ELSEWHERE = {
     "tour": "none: it needs a terminal",
     "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
     "train stop": "the run, as in `train status`",
+    "trees": "`shown`, the hash of the set that is shown, and `sets`, a list with `config_hash`, `alpha`, `mode`,"
+    " `place`, `model`, `adapter` and `trees` of each",
     "verdicts import": "`given`, `same`, `conflicts`, ... and `dry_run`: [verdicts](../verdicts.md)",
     "watch": "one line of JSON for each turn: [watch](../watch.md)",
 }
