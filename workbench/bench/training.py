@@ -23,11 +23,11 @@ from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.simulate.samples import sample_conversations
 
-EXAMPLES, BATCH = 8, 4
+EXAMPLES, BATCH = 6, 2
 
 LONGEST = 512
-"""Token limit of the conversations. The plain loop holds the logits of a padded batch several times, 49,152 for each
-token: batches of eight whole conversations took 11 GB."""
+"""Token limit of the conversations. The plain loop keeps the activations of a padded batch and several times its
+logits, 49,152 for each token: eight whole conversations at once took 11 GB."""
 
 EQUAL = 256
 """Token limit that makes the conversations equally long: most samples are longer."""
@@ -56,7 +56,7 @@ def bench_training(
     end = time.monotonic() + seconds
     found = _measured(base, examples, most, seconds * LONGEST / (LONGEST + EQUAL))
     progress("the same on conversations of equal length")
-    equal = replace(base, max_tokens=EQUAL)
+    equal = replace(base, max_tokens=EQUAL, batch=batch * LONGEST // EQUAL)
     return {**found, "equal_lengths": _measured(equal, examples, most, end - time.monotonic())}
 
 
