@@ -161,23 +161,6 @@ class UnknownFormat(FormatError):
         self.path = path
 
 
-class FilterError(WorkbenchError):
-    """A filter cannot be understood.
-
-    Why: It names a field or a value that does not exist, or a quotation mark is missing. The message shows the place.
-
-    What to do: Correct it. `workbench help filters.md` explains how filters are written; on the screens, tab completes
-    fields and values.
-
-    Args:
-        at: Where in the text of the filter, counted from 0.
-    """
-
-    def __init__(self, message: str, hint: str, at: int) -> None:
-        super().__init__(message, hint)
-        self.at = at
-
-
 # Models
 
 
@@ -377,6 +360,23 @@ class PackageMissing(UsageError):
 
     What to do: Install it as the hint says, for instance `pip install 'conversation-workbench[train]'`.
     """
+
+
+class FilterError(UsageError):
+    """A filter cannot be understood.
+
+    Why: It names a field or a value that does not exist, or a quotation mark is missing. The message shows the place.
+
+    What to do: Correct it. `workbench help filters.md` explains how filters are written; on the screens, tab completes
+    fields and values.
+
+    Args:
+        at: Where in the text of the filter, counted from 0.
+    """
+
+    def __init__(self, message: str, hint: str, at: int) -> None:
+        super().__init__(message, hint)
+        self.at = at
 
 
 class BadInstruction(UsageError):

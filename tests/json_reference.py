@@ -198,7 +198,7 @@ def page(found: Mapping[str, list[Any]]) -> str:
         "What commands print with `--json`, on standard output. Names keep their names and kinds; others may be added"
         " ([what stays](../stability.md)). `null` stands where there is no value. A probability, a share and a rate are"
         " numbers from 0 to 1; times are ISO 8601 in UTC. If a command fails, the last line of standard error is"
-        ' `{"error": ..., "hint": ..., "exit_code": ...}` ([exit codes](files.md#exit-codes)).',
+        ' `{"error": ..., "hint": ..., "exit_code": ..., "code": ...}` ([exit codes](files.md#exit-codes)).',
         "`a.b` is `b` in the object `a`, `a[]` each value of the list `a`, `NAME` any name. `?` marks what is there"
         " only where the project has it. The kinds are those of an example; `null` can stand for any. The forms of"
         " `workbench export` are on [their own page](../export.md).",

@@ -9,14 +9,13 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import EarlyStoppingCallback, set_seed
 
-from engine.errors import AdapterError, ModelError
+from engine.errors import AdapterError
 from engine.model.adapter_files import AdapterOrigin
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import EventLog, RunDirectory, read_events, write_atomically
@@ -68,7 +67,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         ),
         budget=budget_for(config, data.examples),
         model=model,
-        args=arguments(config, run.checkpoints, _optimiser(config), cpu=cpu),
+        args=arguments(config, run.checkpoints, _optimizer(config), cpu=cpu),
         train_dataset=ExampleDataset(data.examples),
         data_collator=collate,
         callbacks=callbacks,
@@ -90,24 +89,11 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         _finish(run, config, events, model, tokenizer, state, reason)
 
 
-def _optimiser(config: TrainConfig) -> str:
-    """The name of AdamW in `transformers`.
-
-    Raises:
-        ModelError: Its state is to be kept in 8 bits, and bitsandbytes is not installed.
-    """
+def _optimizer(config: TrainConfig) -> str:
+    """The name of AdamW in `transformers`; who starts the run has checked that its library is there."""
     if not torch.cuda.is_available():
         return "adamw_torch"
-    if not config.eight_bit:
-        return "adamw_torch_fused"
-    try:
-        metadata.version("bitsandbytes")
-    except metadata.PackageNotFoundError as error:
-        raise ModelError(
-            "eight_bit needs bitsandbytes.",
-            "pip install 'conversation-workbench[gpu]', or set eight_bit to false.",
-        ) from error
-    return "adamw_bnb_8bit"
+    return "adamw_bnb_8bit" if config.eight_bit else "adamw_torch_fused"
 
 
 def _on_sigterm() -> Callable[[], bool]:

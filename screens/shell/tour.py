@@ -33,7 +33,7 @@ TOUR = (
     Step("app.switch-mode-conversations", "the list of all conversations, with goal and score"),
     Step(
         "table.open",
-        "the conversation under the cursor; the curve says how likely it had ended, turn by turn",
+        "the conversation under the cursor; the curve shows, after each turn, how likely the conversation is over",
     ),
     Step("reader.next", "the next conversation of the list"),
     Step("reader.close", "back to the list"),
@@ -105,9 +105,12 @@ class TourLine(Widget):
             parts += ["press ", (f" {shown_key(keys[0])} ", "bold reverse"), f": {step.shows}"]
         else:
             steps = reversed(TOUR[: self._at])
-            back = next(
-                filter(None, (keys_of(self.screen, each.action) for each in steps)), ["esc"]
-            )
+            back = next(filter(None, (keys_of(self.screen, each.action) for each in steps)), None)
+            if back is None:
+                # as in a line for a filter: there escape leaves the line, and the tour goes on
+                return Content.assemble(
+                    *parts, "first leave this field: ", (" esc ", "bold reverse")
+                )
             parts += [
                 "the next key works elsewhere; ",
                 (f" {shown_key(back[0])} ", "bold reverse"),

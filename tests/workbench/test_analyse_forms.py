@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.services.simulation.form_picture import draw_forms
+from engine.simulate.forms.table import ModelRow
 from engine.store.project import Project
 from tests.engine.simulate.forms.playing import Script, as_reply, played
 from tests.engine.simulate.forms.test_run_files import files_of
@@ -36,3 +38,17 @@ def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixtu
     Project.open(tmp_path / "c.wb", create=True).close()
     assert main(["analyse", "forms", str(tmp_path / "c.wb")]) == 2
     assert "simulate forms" in capsys.readouterr().err
+
+
+def test_models_whose_names_begin_alike_have_bars_of_their_own(tmp_path: Path) -> None:
+    """Only the labels are shortened, and they keep the end of a name, which tells such models apart."""
+    begin = "a-family-of-models-with-a-long-name-instruct"
+    rows = [
+        ModelRow(f"{begin}-{size}", "modular", form, 1, 0, 2.0, 3.0, mean, mean, mean)
+        for size, mean in (("8b", 0.25), ("70b", 0.75))
+        for form in ("small", "")
+    ]
+    draw_forms(rows, tmp_path / "forms.svg")
+    drawn = (tmp_path / "forms.svg").read_text("utf-8")
+    for shown in ("instruct-8b<", "instruct-70b<", ">0.25<", ">0.75<"):
+        assert shown in drawn

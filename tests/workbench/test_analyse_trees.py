@@ -34,6 +34,9 @@ def test_table_json_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "12 trees" in capsys.readouterr().out
     assert main(["analyse", "trees", path, "--filter", "no-such-word"]) == 2
     assert "run trees PROJECT --paper" in capsys.readouterr().err
+    words = ["--filter", "no-such-word", "--property", "contains yes"]
+    assert main(["analyse", "trees", path, *words]) == 2
+    assert "run trees PROJECT --paper" in capsys.readouterr().err
 
 
 def test_the_preset_of_the_paper() -> None:

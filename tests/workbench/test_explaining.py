@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import WorkbenchError
+from engine.store.project import Project
 from tests import command_reference
 from workbench.cli import main
 from workbench.commands import explaining
@@ -58,6 +59,11 @@ def test_an_error_is_printed_with_its_code(
     assert "(ProjectMissing: `workbench help ProjectMissing` says more)" in capsys.readouterr().err
     assert main([*words, "--json"]) == exits
     assert json.loads(capsys.readouterr().err)["code"] == "ProjectMissing"
+    project = str(tmp_path / "empty.wb")
+    Project.open(tmp_path / "empty.wb", create=True).close()
+    assert main(["list", project, "--filter", "turns>", "--json"]) == USAGE
+    assert json.loads(capsys.readouterr().err)["code"] == "FilterError"
+    assert explaining.exit_code(explaining.codes()["FilterError"]) == USAGE
     assert main(["nonsense"]) == explaining.exit_code(explaining.codes()["UsageError"]) == USAGE
     assert explaining.exit_code(explaining.codes()["Paused"]) == CANCELLED
 
@@ -73,7 +79,7 @@ def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["help", "leak guard"]) == DONE
     assert "keeps them from models; the original does not change\n" in capsys.readouterr().out
     assert main(["help", "leak", "guard", "--json"]) == DONE
-    assert json.loads(capsys.readouterr().out)[0]["kind"] == "word"
+    assert json.loads(capsys.readouterr().out)["topics"][0]["kind"] == "word"
     assert main(["help", "uncertainty"]) == DONE
     assert capsys.readouterr().out.startswith("# Response trees and truth")
     assert main(["help", "topics"]) == DONE

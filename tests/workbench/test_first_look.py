@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -19,8 +20,11 @@ from engine.conversation import Conversation
 from engine.records.runs import Estimate
 from engine.records.scores import CurvePoint, ScoreRow, State
 from engine.simulate.samples import sample_conversations, write_jsonl
+from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
 from tests.engine.services.tuned import tune
+from workbench import launcher
+from workbench.cli import main
 from workbench.commands import first_look, narration
 
 
@@ -205,6 +209,21 @@ def test_options_of_log_files_only(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"written into one" in done.stderr
     assert list(tmp_path.iterdir()) == [tmp_path / "p.wb"]
+
+
+@pytest.mark.parametrize("kind", ["demo", "tour", "logs"])
+def test_what_writes_does_not_begin_read_only(
+    kind: Literal["demo", "tour", "logs"],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without a path, --read-only refuses to make the demo's project and to read logs, once they are chosen."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launcher, "choose_beginning", lambda theme: Beginning(kind, "logs"))
+    assert main(["open", "--read-only"]) == 2
+    assert "written into one" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("turns", "place"), [((1, 1), "step 2"), ((1, 2), "turn 1")])

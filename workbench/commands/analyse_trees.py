@@ -44,10 +44,10 @@ def trees(arguments: argparse.Namespace) -> int:
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         service = workspace.services().trees
         items = service.items(query)
-        asked = service.bounds_of_all(query, arguments.property) if arguments.property else None
-    grown = [item for item in items if item.row.reason is None]
-    if not grown:
-        raise NotYet("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
+        grown = [item for item in items if item.row.reason is None]
+        if not grown:
+            raise NotYet("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
+        asked = service.bounds_of_all(grown, arguments.property) if arguments.property else None
     found = unusual(items)
     if arguments.output:
         path = Path(arguments.output)

@@ -48,7 +48,8 @@ def explain_options(parser: argparse.ArgumentParser) -> None:
         "topic",
         nargs="+",
         metavar="TOPIC",
-        help="a command, an error code, a word of the glossary or a page; `topics` lists them",
+        help="a command, an error code, a word of the glossary or a page; `topics` lists pages, words and codes,"
+        " `workbench help` lists commands",
     )
 
 
@@ -69,7 +70,7 @@ def explain(arguments: argparse.Namespace) -> int:
             f"{like}`workbench help topics` lists what is.",
         )
     if arguments.json:
-        print_json([topic._asdict() for topic in found])
+        print_json({"topics": [topic._asdict() for topic in found]})
     elif sys.stdout.isatty():
         console = Console(highlight=False)
         for topic in found:

@@ -61,9 +61,7 @@ def open_project(arguments: argparse.Namespace) -> int:
         )
     if paths and are_logs(paths):
         if arguments.read_only:
-            raise UsageError(
-                "--read-only is for a project; log files are written into one.", "Leave it out."
-            )
+            raise _not_read_only()
         from workbench.commands.first_look import first_look  # it brings what reads and scores
 
         made = Path(arguments.output or project_for(paths))
@@ -90,7 +88,11 @@ def open_project(arguments: argparse.Namespace) -> int:
 
 
 def _begin(arguments: argparse.Namespace) -> int:
-    """Asks what to begin with, and does it."""
+    """Asks what to begin with, and does it.
+
+    Raises:
+        UsageError: It is to be read-only, and is no project.
+    """
     from workbench import launcher
 
     beginning = launcher.choose_beginning(arguments.theme)
@@ -100,6 +102,8 @@ def _begin(arguments: argparse.Namespace) -> int:
         path = Path(beginning.path)
         launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
         return DONE
+    if arguments.read_only:
+        raise _not_read_only()
     if beginning.kind == "logs":
         from workbench.commands.first_look import first_look
 
@@ -112,6 +116,12 @@ def _begin(arguments: argparse.Namespace) -> int:
 
     shown = show_demo if beginning.kind == "demo" else show_tour
     return shown(Path(FOLDER), theme=arguments.theme)
+
+
+def _not_read_only() -> UsageError:
+    return UsageError(
+        "--read-only is for a project; logs and the demo are written into one.", "Leave it out."
+    )
 
 
 def are_logs(paths: Sequence[Path]) -> bool:

@@ -7,7 +7,7 @@ import math
 
 from rich.cells import cell_len
 
-from engine.errors import FilterError, UsageError
+from engine.errors import FilterError
 from engine.filters import Filter, parse_filter
 from engine.text import display_safe
 
@@ -59,7 +59,7 @@ def read_filter(text: str) -> Filter:
     """Reads the value of --filter, in the filter language of the screens.
 
     Raises:
-        UsageError: It cannot be understood; the message shows the text with a caret under the place.
+        FilterError: It cannot be understood; the message shows the text with a caret under the place.
     """
     try:
         return parse_filter(text)
@@ -67,8 +67,8 @@ def read_filter(text: str) -> Filter:
         line = "".join(" " if char.isspace() else char for char in text)
         before = cell_len(display_safe(line[: error.at]))
         place = f"  {display_safe(line)}\n  {' ' * before}^"
-        raise UsageError(
-            f"{display_safe(error.message)}\n{place}", display_safe(error.hint)
+        raise FilterError(
+            f"{display_safe(error.message)}\n{place}", display_safe(error.hint), error.at
         ) from error
 
 

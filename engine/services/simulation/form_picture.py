@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.services.pictures import save_picture
 from engine.simulate.forms.table import ModelRow
-from engine.text import one_line
+from engine.text import end_of_path
 
 FIGURES = ("success", "efficiency", "score")
 _LONGEST_NAME = 32
@@ -33,31 +33,34 @@ def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
         picture, (left, right) = pyplot.subplots(
             1, 2, figsize=(_PANEL[0] * 2, _PANEL[1]), layout="constrained"
         )
-        several = len({row.variant for row in rows}) > 1
-        series: dict[str, list[ModelRow]] = {}
+        series: dict[tuple[str, str], list[ModelRow]] = {}
         for row in rows:
-            name = one_line(row.model, _LONGEST_NAME)
-            series.setdefault(f"{name}, {row.variant}" if several else name, []).append(row)
-        _means(left, series)
-        _turns(right, series)
+            series.setdefault((row.model, row.variant), []).append(row)
+        several = len({variant for _, variant in series}) > 1
+        labels = [
+            end_of_path(model, _LONGEST_NAME) + (f", {variant}" if several else "")
+            for model, variant in series
+        ]
+        _means(left, labels, list(series.values()))
+        _turns(right, list(series.values()))
         picture.legend(*left.get_legend_handles_labels(), loc="outside lower center", fontsize=8)
         return picture
 
     save_picture(path, make)
 
 
-def _means(axis: Any, series: dict[str, list[ModelRow]]) -> None:
+def _means(axis: Any, labels: Sequence[str], series: Sequence[Sequence[ModelRow]]) -> None:
     axis.set_title("mean over forms (Figure 2a)", fontsize=9, loc="left")
     axis.set_ylim(0, 1.02)
     axis.set_xticks(range(len(FIGURES)), FIGURES)
-    for number, (name, rows) in enumerate(series.items()):
+    for number, (label, rows) in enumerate(zip(labels, series, strict=True)):
         heights = [getattr(rows[-1], figure) or 0.0 for figure in FIGURES]
-        _bars(axis, heights, number, len(series), color=f"C{number}", label=name)
+        _bars(axis, heights, number, len(series), color=f"C{number}", label=label)
 
 
-def _turns(axis: Any, series: dict[str, list[ModelRow]]) -> None:
+def _turns(axis: Any, series: Sequence[Sequence[ModelRow]]) -> None:
     axis.set_title("fields and turns by form (Figure 2b)", fontsize=9, loc="left")
-    of_forms = [{row.form: row for row in rows if row.form} for rows in series.values()]
+    of_forms = [{row.form: row for row in rows if row.form} for rows in series]
     forms = list(dict.fromkeys(form for rows in of_forms for form in rows))
     axis.set_xticks(range(len(forms)), forms)
     lengths = [

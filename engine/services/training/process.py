@@ -21,6 +21,7 @@ from pathlib import Path
 
 from engine.errors import UsageError, WorkbenchError
 from engine.network_guard import child_environment
+from engine.number_format import counted
 from engine.run_directory.config import ConfigError, TrainConfig
 from engine.run_directory.events import RunDirectory, is_running, read_events, write_atomically
 from engine.services.training.base import GPU_SECONDS
@@ -81,11 +82,28 @@ def check_libraries(config: TrainConfig | None, gpus: int) -> None:
 
 
 def processes_of(config: TrainConfig | None, gpus: int) -> int:
-    """Number of processes of a run: as set, else the most that there are GPUs for and that divide a step evenly."""
+    """Number of processes of a run: as set, else the most that there are GPUs for and that divide a step evenly.
+
+    Args:
+        config: None where it cannot be read, which the trainer reports.
+        gpus: How many there are; without one a run has one process.
+
+    Raises:
+        UsageError: More are set than there are GPUs, or a number that does not divide the conversations of a step.
+    """
     if config is None:
         return 1
-    most = config.processes or gpus
-    return max((n for n in range(1, most + 1) if config.batch % n == 0), default=1)
+    if not config.processes:
+        return max((n for n in range(1, gpus + 1) if config.batch % n == 0), default=1)
+    hint = "`--set processes=0` takes one for each GPU, as far as they divide `batch`."
+    if config.processes > max(gpus, 1):
+        here = counted(gpus, "GPU") if gpus else "no GPU, so it allows 1"
+        raise UsageError(f"processes is {config.processes}, but this machine has {here}.", hint)
+    if config.batch % config.processes:
+        raise UsageError(
+            f"processes is {config.processes}, which does not divide batch={config.batch}.", hint
+        )
+    return config.processes
 
 
 def command_for(command: Sequence[str], processes: int) -> list[str]:
@@ -159,16 +177,24 @@ class Trainers:
         self._children: dict[Path, subprocess.Popen[bytes]] = {}
         self._guard = threading.Lock()
 
+    def processes(self, config: TrainConfig | None) -> int:
+        """Checks that a run with these settings can start here, and returns its number of processes.
+
+        Raises:
+            UsageError: The libraries are not installed, or so many processes are not possible.
+        """
+        gpus = self._gpus()
+        check_libraries(config, gpus)
+        return processes_of(config, gpus)
+
     def start(self, run: RunDirectory) -> int:
         """Starts a process on a new run or on one that ended, and returns its id.
 
         Raises:
-            UsageError: The run is running, or the libraries are not installed.
+            UsageError: The run is running, or cannot start here; see `processes`.
             WorkbenchError: The process cannot be started.
         """
-        config, gpus = _config(run), self._gpus()
-        check_libraries(config, gpus)
-        command = command_for(self._command, processes_of(config, gpus))
+        command = command_for(self._command, self.processes(_config(run)))
         with self._guard:
             self._reap(run)
             if has_process(run):

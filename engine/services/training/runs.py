@@ -14,7 +14,7 @@ from engine.services.training.history import RunHistory, retired_warning
 from engine.services.training.process import Trainers
 from engine.services.training.run_files import all_runs, run_named
 
-CHANGEABLE = ("rows", "recompute", "eight_bit", "processes", "threads", "patience")
+CHANGEABLE = ("rows", "recompute", "processes", "threads", "patience")
 """Settings that may change when a run is resumed: they affect how it is computed and how long, not what is learned."""
 
 
@@ -84,7 +84,9 @@ class TrainingRuns:
             )
         if settings:
             config = TrainConfig.load(history.run.config)
-            presets.with_settings(config, dict(settings)).save(history.run.config)
+            changed = presets.with_settings(config, dict(settings))
+            self.trainers.processes(changed)
+            changed.save(history.run.config)
         self.start(history.run)
         return history.run
 

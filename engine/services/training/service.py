@@ -110,6 +110,7 @@ class TrainingService:
         self._check_writable()
         machine = self._machine()
         process.check_libraries(plan.config, 0 if machine.gpu_memory is None else 1)
+        self.run_directories.trainers.processes(plan.config)
         self.run_directories.check_idle()
         if not force:
             _check_memory(plan.estimate, machine)

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import cast
 
-from engine.errors import NotFound, NotYet, ProjectError, UsageError
+from engine.errors import NotFound, ProjectError, UsageError
 from engine.filters import ListQuery
 from engine.jobs.runner import JobRunner
 from engine.records.runs import Estimate, RunRow
@@ -153,20 +153,19 @@ class TreeService:
         found = guarantee(tree, predicate)
         return PropertyBounds(text, found.low, found.high)
 
-    def bounds_of_all(self, query: ListQuery, text: str) -> OverConversations:
-        """Bounds on the probability of a property over the first answers of the matching conversations: of the first
-        tree of each in the selected configuration.
+    def bounds_of_all(self, items: Sequence[TreeItem], text: str) -> OverConversations:
+        """Bounds on the probability of a property over the first answers of conversations: of the first tree of each.
+
+        Args:
+            items: Of `items`, those that were grown; at least one.
 
         Raises:
-            UsageError: The text names no property, or there is no tree.
+            UsageError: The text names no property.
         """
         predicate = parse_predicate(text)
         first: dict[int, TreeItem] = {}
-        for item in self.items(query):
-            if item.row.reason is None:
-                first.setdefault(item.row.conversation_id, item)
-        if not first:
-            raise NotYet("There is no tree.", "`workbench run trees PROJECT` grows them.")
+        for item in items:
+            first.setdefault(item.row.conversation_id, item)
         found = []
         for item in first.values():
             tree, _ = self._tree(item.row)

@@ -92,6 +92,7 @@ class FittingStage(CpuStage):
     few for a fit by the bundled one, where the model is the built-in one."""
 
     name = "fit"
+    unit = "steps"
 
     def __init__(
         self,

@@ -65,6 +65,18 @@ async def test_escape_leaves_and_other_keys_work() -> None:
         assert "Tour" not in text(pilot)
 
 
+async def test_while_a_line_has_the_focus_escape_leaves_only_the_line() -> None:
+    """In the line for a filter no key of the tour works: escape is named once, for leaving the line."""
+    async with touring() as (app, pilot):
+        for step in TOUR[:5]:
+            await press(pilot, keys_of(app.screen, step.action)[0])
+        assert app.tour_at == 5
+        assert "first leave this field:  esc" in text(pilot)
+        assert "ends it" not in text(pilot)
+        await press(pilot, "escape")
+        assert app.tour_at == 5
+
+
 async def test_it_names_the_keys_in_force() -> None:
     """Where a person gave an action another key, the tour names that one and waits for it."""
     keys = {"app.switch-mode-conversations": "f5"}
