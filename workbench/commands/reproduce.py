@@ -13,14 +13,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from engine.errors import Cancelled, UsageError, WorkbenchError
-from engine.filters import parse_filter
+from engine.errors import Cancelled, NameTaken, NotFound, NotYet, UsageError, WorkbenchError
+from engine.filters import ListQuery, parse_filter
 from engine.records.report import ReportTable
 from engine.services.report.files import write_document
 from engine.services.reproduction.data_sets import DataSet, read_data_set
 from engine.services.reproduction.document import as_json, document
-from engine.services.reproduction.printed import DATA_SETS
+from engine.services.reproduction.paper import DATA_SETS
 from engine.services.reproduction.tables import tables
+from engine.services.training.runs import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store import settings
 from engine.store.backups import restore
@@ -48,9 +49,9 @@ def reproduce_options(parser: argparse.ArgumentParser) -> None:
         help="folder for the projects and the report; the same command goes on where it was stopped",
     )  # fmt: skip
     parser.add_argument(
-        "--beside", action="append", default=[], metavar="NAME=PAPER",
-        help=f"print what the paper has below a data set that is like one of its own ({', '.join(DATA_SETS)});"
-        " NAME is the name of the file without its ending",
+        "--compare-with", action="append", default=[], metavar="NAME=PAPER",
+        help=f"print the paper's row for PAPER ({', '.join(DATA_SETS)}) below the row of your data set NAME, the name"
+        " of its file without the ending",
     )  # fmt: skip
     parser.add_argument(
         "--limit", type=positive, metavar="N", help="about N conversations of each, drawn at random (default: all)"
@@ -87,32 +88,39 @@ def reproduce(arguments: argparse.Namespace) -> int:
     """Does what is not done yet, and writes the report: report.html, report.md and report.json.
 
     Raises:
-        UsageError: Two data sets have one name, or --beside names none.
+        NotFound: A data set is not there.
+        UsageError: Two data sets have one name, --compare-with names none, or there is no conversation to take.
         Cancelled: It was cancelled; what was done is kept.
     """
     folder = Path(arguments.output)
     data = _named([Path(one) for one in arguments.data])
-    beside = _beside(arguments.beside, data)
+    compared = _compared(arguments.compare_with, data)
     folder.mkdir(parents=True, exist_ok=True)
-    found: list[DataSet] = []
     commands: list[str] = []
+    filters: dict[Path, str] = {}
+    # All are read before the first step, which may take hours: what is wrong with the last of them shows at once.
     for name, path in data.items():
         project = folder / f"{name}.wb"
-        _project(path, project)
-        wanted = _filter(project, arguments.limit)
-        failures = []
+        commands.append(_project(path, project))
+        filters[project] = _filter(project, arguments.limit)
+    found: list[DataSet] = []
+    for project, wanted in filters.items():
+        name, failures = project.stem, []
         for words in _commands(project, wanted, arguments):
             commands.append(shlex.join(words))
             try:
-                _once(project, words)
+                run_once(project, words)
             except Cancelled:
                 raise
             except WorkbenchError as error:
                 failures.append(f"{shlex.join(words[:2])}: {error.message} {error.hint}".strip())
                 narrate(f"{name}: {failures[-1]}")
         with Workspace(project, read_only=True) as workspace:
-            like = beside.get(name, "")
-            found.append(read_data_set(workspace, name, parse_filter(wanted), like, failures))
+            found.append(
+                read_data_set(
+                    workspace, name, parse_filter(wanted), compared.get(name, ""), failures
+                )
+            )
     shown = document(found, commands)
     for name in REPORTS:
         write_document(shown, folder / name)
@@ -131,12 +139,13 @@ def _named(paths: Sequence[Path]) -> dict[str, Path]:
     """The data sets by name.
 
     Raises:
-        UsageError: Two have one name, or one is not there.
+        NotFound: One is not there.
+        UsageError: Two have one name.
     """
     found: dict[str, Path] = {}
     for path in paths:
         if not path.exists():
-            raise UsageError(f"There is no {path}.", "Name a file, a folder or a project.")
+            raise NotFound(f"There is no {path}.", "Name a file, a folder or a project.")
         name = path.resolve().name.partition(".")[0]
         if name in found:
             raise UsageError(f"Two data sets are named {name}.", "Rename one.")
@@ -144,34 +153,68 @@ def _named(paths: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def _beside(texts: Sequence[str], data: Mapping[str, Path]) -> dict[str, str]:
+def _compared(texts: Sequence[str], data: Mapping[str, Path]) -> dict[str, str]:
+    """The paper's data set that each is compared with, by name.
+
+    Raises:
+        UsageError: There is none of such a name.
+    """
     found = {}
     for text in texts:
-        name, _, like = text.partition("=")
-        if name not in data or like not in DATA_SETS:
+        name, _, paper_data_set = text.partition("=")
+        if name not in data or paper_data_set not in DATA_SETS:
             raise UsageError(
-                f"--beside {text} names no data set, or none of the paper.",
+                f"--compare-with {text} names no data set, or none of the paper.",
                 f"Data sets: {', '.join(data)}. The paper's: {', '.join(DATA_SETS)}.",
             )
-        found[name] = like
+        found[name] = paper_data_set
     return found
 
 
-def _project(path: Path, project: Path) -> None:
-    """Makes the project of a data set: a copy of one, or what the logs are imported into."""
-    if project.exists():
-        return
+def _project(path: Path, project: Path) -> str:
+    """Makes the project of a data set, a copy of one or what the logs are imported into, and returns the command."""
     if path.suffix == ".wb":
-        restore(str(project), str(path))
-        return
-    _run(["import", str(project), str(path)])
+        if not project.exists():
+            restore(str(project), str(path))
+        return shlex.join(["restore", str(project), str(path)])
+    if not project.exists():
+        # Renamed when it is whole: an import that was stopped goes on in the part that it left.
+        part = project.with_name(f".{project.stem}.part.wb")
+        _run(["import", str(part), str(path)])
+        part.rename(project)
+    return shlex.join(["import", str(project), str(path)])
 
 
 def _filter(project: Path, limit: int | None) -> str:
-    """The filter that takes about so many conversations at random; empty for all."""
+    """The filter that takes about so many conversations at random; empty for all.
+
+    Raises:
+        NotYet: The project has no conversation.
+        UsageError: None is drawn.
+    """
     with Workspace(project, read_only=True) as workspace:
-        count = workspace.services().conversations.counts().conversations
-    return "" if limit is None or limit >= count else f"draw<{limit / count:.4f}"
+        rows = workspace.services().conversations
+        count = rows.counts().conversations
+        if not count:
+            raise NotYet(
+                f"{project} has no conversation.",
+                "`workbench import PROJECT LOGS --dry-run` says what is read of logs. Remove the project, then run this"
+                " again.",
+            )
+        if limit is None or limit >= count:
+            return ""
+        wanted = share_filter(limit, count)
+        if not len(rows.ids(ListQuery(parse_filter(wanted)))):
+            raise UsageError(
+                f"--limit {limit} draws none of the {count:,} conversations of {project.stem}.",
+                "Raise --limit.",
+            )
+    return wanted
+
+
+def share_filter(limit: int, count: int) -> str:
+    """The filter that draws about `limit` of `count` conversations, with digits to a hundredth of a conversation."""
+    return f"draw<{limit / count:.{len(str(count)) + 2}f}"
 
 
 def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list[list[str]]:
@@ -199,8 +242,9 @@ def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list
     ]
 
 
-def _once(project: Path, words: Sequence[str]) -> None:
-    """Runs a command unless it was finished before, and notes that it is; a training run goes on where it was.
+def run_once(project: Path, words: Sequence[str]) -> None:
+    """Runs a command unless it was finished before, and notes that it is. One that ends with gaps is not finished: it
+    runs again the next time, and skips what it has.
 
     Raises:
         WorkbenchError: The command failed.
@@ -210,21 +254,47 @@ def _once(project: Path, words: Sequence[str]) -> None:
         done = settings.get(conn, DONE_KEY, [])
     if command in done:
         return
-    if words[0] == "train" and _begun(project):
-        words = ["train", "start", str(project), "--resume", RUN]
-    _run(words)
-    with Project.open(project) as opened:
-        opened.write(lambda conn: settings.put(conn, DONE_KEY, [*done, command]))
+    code = _train(project, words, done) if words[0] == "train" else _run(words)
+    if code == DONE:
+        with Project.open(project) as opened:
+            opened.write(lambda conn: settings.put(conn, DONE_KEY, [*done, command]))
 
 
-def _begun(project: Path) -> bool:
-    from engine.services.training.run_files import all_runs
+def _train(project: Path, words: Sequence[str], done: Sequence[str]) -> int:
+    """Trains the adapter and returns the exit code. A training run outlives this program: one that is there already has
+    finished, is running, or goes on at its last checkpoint.
 
-    return any(run.path.name == RUN for run in all_runs(project))
+    Args:
+        done: The commands that were finished.
+
+    Raises:
+        NameTaken: It was trained by another command than this.
+        NotYet: It is running.
+        WorkbenchError: The training failed.
+    """
+    runs = TrainingRuns(project)
+    here = [history for history in runs.histories() if history.run.path.name == RUN]
+    if not here:
+        return _run(words)
+    if any(shlex.split(one)[0] == "train" for one in done):
+        raise NameTaken(
+            f"The adapter {RUN} of {project} was trained with other options.",
+            "Name another folder with -o.",
+        )
+    state = here[0].row().state
+    if state == "running":
+        raise NotYet(
+            f"The training run {RUN} of {project} is running.",
+            f"`workbench train status {shlex.quote(str(project))}` shows how far it is. Run this again when it has"
+            " ended.",
+        )
+    if state == "finished":
+        return DONE
+    return _run(["train", "start", str(project), "--resume", RUN])
 
 
-def _run(words: Sequence[str]) -> None:
-    """Runs a command of the program; what it prints goes to standard error.
+def _run(words: Sequence[str]) -> int:
+    """Runs a command of the program and returns its exit code; what it prints goes to standard error.
 
     Raises:
         WorkbenchError: It failed.
@@ -234,7 +304,8 @@ def _run(words: Sequence[str]) -> None:
     narrate(f"\nworkbench {shlex.join(words)}")
     arguments = build_parser().parse_args(list(words))
     with redirect_stdout(sys.stderr):
-        arguments.run(arguments)
+        code: int = arguments.run(arguments)
+    return code
 
 
 def _lines(table: ReportTable) -> list[str]:

@@ -41,12 +41,13 @@ class DataSet:
     """One data set with all that was computed of it.
 
     Attributes:
-        like: Name of the paper's data set that it is printed beside; empty for none.
+        paper_data_set: The paper's data set that it is compared with; empty for none.
         size, imported: Number of conversations used, and of all that were imported.
         turns: Median number of turns.
         tools: Share of the conversations in which tools are used.
         topics: Descriptions of the largest groups, the largest first.
         evaluated: Rows of Table 2.
+        held_out: Whether they have only conversations that the training run did not train on.
         paper_goals: What `workbench run paper-goals --json` prints; None if that was not run.
         trees: Its trees that have a best response.
         lengths: Characters of each conversation with a tree, by id.
@@ -54,13 +55,14 @@ class DataSet:
     """
 
     name: str
-    like: str
+    paper_data_set: str
     size: int
     imported: int
     turns: float
     tools: Interval
     topics: Sequence[str]
     evaluated: Sequence[Evaluated]
+    held_out: bool
     paper_goals: Mapping[str, Any] | None
     trees: Sequence[TreeItem]
     lengths: Mapping[int, int]
@@ -80,21 +82,21 @@ class DataSet:
 
 
 def read_data_set(
-    workspace: Workspace, name: str, wanted: Filter, like: str, failures: Sequence[str]
+    workspace: Workspace,
+    name: str,
+    wanted: Filter,
+    paper_data_set: str,
+    failures: Sequence[str],
 ) -> DataSet:
     """Reads what there is of the conversations of a filter; asks no model.
 
     Args:
+        wanted: A filter that one conversation matches at least.
         failures: What could not be done before, a sentence each.
-
-    Raises:
-        UsageError: No conversation matches.
     """
     services = workspace.services()
     rows = services.conversations
     ids = rows.ids(ListQuery(wanted))
-    if not len(ids):
-        raise UsageError(f"{name} has no conversation.", "Raise --limit.")
     about = rows.rows(ids.tolist())
     with_tools = rows.ids(ListQuery(Filter((*wanted.terms, *parse_filter("tool:*").terms))))
     tools = wilson(len(with_tools), len(ids))
@@ -102,19 +104,21 @@ def read_data_set(
     goals = None if measured is None else measured.paper_goals
     groups = [] if goals is None else goals["clustering"]["groups"]
     largest = sorted(groups, key=lambda group: -int(group["size"]))
-    evaluated, missing = _evaluated(workspace, wanted)
+    run = only_run(Path(workspace.project.path))
+    evaluated, missing = _evaluated(workspace, wanted, run)
     trees = [
         one for one in services.trees.items(ListQuery(wanted)) if one.row.max_log_prob is not None
     ]
     return DataSet(
         name,
-        like,
+        paper_data_set,
         len(ids),
         rows.counts().conversations,
         median(one.turns for one in about),
         Interval(tools.part / tools.of, tools.low, tools.high),
         [str(group["description"]) for group in largest if group["description"]][:2],
         evaluated,
+        run is not None,
         goals,
         trees,
         {one.id: one.chars for one in about},
@@ -122,9 +126,10 @@ def read_data_set(
     )
 
 
-def _evaluated(workspace: Workspace, wanted: Filter) -> tuple[list[Evaluated], list[str]]:
+def _evaluated(
+    workspace: Workspace, wanted: Filter, run: str | None
+) -> tuple[list[Evaluated], list[str]]:
     """The rows of Table 2: by what is generated, and of a judge by its yes against its no."""
-    run = only_run(Path(workspace.project.path))
     found: list[Evaluated] = []
     missing = []
     for mode in ("judge", "base", "tuned"):

@@ -38,7 +38,7 @@ def document(sets: Sequence[DataSet], commands: Sequence[str]) -> Document:
         f"Made by Conversation Workbench {folders.version()}.",
         (
             Section("Data sets", tuple(_shown(one))),
-            Section("Completeness", (*_shown(two), Paragraph(_ON_COMPLETENESS))),
+            Section("Completeness", (*_shown(two), Paragraph(_on_completeness(sets)))),
             Section("Goals", (*_shown(four), Paragraph(_ON_DISTANCES), *_goals(sets))),
             Section("Response trees", (*_shown(three), *_trees(sets))),
             Section("How this was made", tuple(_method(sets, commands))),
@@ -47,9 +47,9 @@ def document(sets: Sequence[DataSet], commands: Sequence[str]) -> Document:
 
 
 _ON_COMPLETENESS = (
-    "Complete is what a model ends with its end tag (prompted, fine-tuned), or calls finished with a probability of .5"
-    " or more (judge). The rules without a model are this program's own. Fine-tuned models are tested on conversations"
-    " that they were not trained on, and so are the others. Of figures with 0 to 1 as interval nothing is known."
+    "A conversation counts as complete if the model's most probable next text is the end tag (prompted, fine-tuned), or"
+    " if the probability that it answers “finished” is .5 or more (judge). The rules without a model are this program's"
+    " own. An interval from 0 to 1 means that the data say nothing about this figure."
 )
 _ON_DISTANCES = (
     "Intervals are of the mean over conversations, for the clusters as they are. Distances depend on the embedder, and"
@@ -67,7 +67,7 @@ def as_json(sets: Sequence[DataSet], commands: Sequence[str]) -> dict[str, Any]:
         "data_sets": [
             {
                 "name": one.name,
-                "like": one.like or None,
+                "paper_data_set": one.paper_data_set or None,
                 "paper_goals": one.paper_goals,
                 "trees": [
                     {
@@ -84,6 +84,14 @@ def as_json(sets: Sequence[DataSet], commands: Sequence[str]) -> dict[str, Any]:
         ],
         "commands": list(commands),
     }
+
+
+def _on_completeness(sets: Sequence[DataSet]) -> str:
+    held_out = [one.name for one in sets if one.held_out and one.evaluated]
+    if not held_out:
+        return _ON_COMPLETENESS
+    names = ", ".join(held_out)
+    return f"{_ON_COMPLETENESS} Of {names}, all are tested on conversations that the training did not read."
 
 
 def _shown(table: ReportTable) -> Iterator[Block]:

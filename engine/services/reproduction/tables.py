@@ -1,5 +1,5 @@
-"""Tables 1 to 4 of Soroka et al. over several data sets, with what the paper prints below each data set that is like
-one of its own, and at the end."""
+"""Tables 1 to 4 of Soroka et al. over several data sets, with the paper's rows: those that a data set is compared with
+below its row, the others at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from engine.number_format import counted
 from engine.records.interval import Z95, Interval
 from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
-from engine.services.reproduction import printed
+from engine.services.reproduction import paper
 from engine.services.reproduction.data_sets import DataSet
 from engine.text import one_line
 from engine.validate.statistics.correlation import Correlation
@@ -28,10 +28,10 @@ def tables(sets: Sequence[DataSet]) -> list[ReportTable]:
 
 
 def _table_1(sets: Sequence[DataSet]) -> ReportTable:
-    def of_paper(like: str) -> Rows:
+    def of_paper(paper_data_set: str) -> Rows:
         return [
             (name, size, None, topic, None, float(tools))
-            for name, size, topic, tools in printed.TABLE_1[like]
+            for name, size, topic, tools in paper.TABLE_1[paper_data_set]
         ]
 
     def ours(one: DataSet) -> Rows:
@@ -50,8 +50,8 @@ def _table_1(sets: Sequence[DataSet]) -> ReportTable:
 
 
 def _table_2(sets: Sequence[DataSet]) -> ReportTable:
-    def of_paper(like: str) -> Rows:
-        return [(like, None, None, *row) for row in _evaluators_first(like)]
+    def of_paper(paper_data_set: str) -> Rows:
+        return [(paper_data_set, None, None, *row) for row in _evaluators_first(paper_data_set)]
 
     def ours(one: DataSet) -> Rows:
         return [
@@ -81,14 +81,14 @@ def _table_2(sets: Sequence[DataSet]) -> ReportTable:
     )  # fmt: skip
 
 
-def _evaluators_first(like: str) -> Sequence[tuple[Cell, ...]]:
-    return [(evaluator, *figures) for evaluator, *figures in printed.TABLE_2[like]]
+def _evaluators_first(paper_data_set: str) -> Sequence[tuple[Cell, ...]]:
+    return [(evaluator, *figures) for evaluator, *figures in paper.TABLE_2[paper_data_set]]
 
 
 def _table_3(sets: Sequence[DataSet]) -> ReportTable:
-    def of_paper(like: str) -> Rows:
-        length, leaves = printed.TABLE_3[like]
-        return [(like, None, None, length, None, leaves, None)]
+    def of_paper(paper_data_set: str) -> Rows:
+        length, leaves = paper.TABLE_3[paper_data_set]
+        return [(paper_data_set, None, None, length, None, leaves, None)]
 
     def ours(one: DataSet) -> Rows:
         return [
@@ -124,9 +124,9 @@ def _both(found: Correlation | None) -> tuple[Cell, Cell]:
 
 
 def _table_4(sets: Sequence[DataSet]) -> ReportTable:
-    def of_paper(like: str) -> Rows:
-        train, near, far, full, distance = printed.TABLE_4[like]
-        return [(like, None, train, near, far, full, distance)]
+    def of_paper(paper_data_set: str) -> Rows:
+        train, near, far, full, distance = paper.TABLE_4[paper_data_set]
+        return [(paper_data_set, None, train, near, far, full, distance)]
 
     def ours(one: DataSet) -> Rows:
         table = None if one.paper_goals is None else one.paper_goals["table_4"]
@@ -172,16 +172,16 @@ def _table(
     ours: Callable[[DataSet], Rows],
     of_paper: Callable[[str], Rows],
 ) -> ReportTable:
-    """Rows of ours, each followed by those of the paper's data set that it is like; then the paper's others."""
+    """Rows of ours, each followed by the rows of the paper that it is compared with; then the paper's others."""
     rows: list[ReportRow] = []
     for one in sets:
         rows += [ReportRow(cells) for cells in ours(one)]
-        if one.like:
-            rows += _of_paper(of_paper(one.like))
-    shown = {one.like for one in sets}
-    for like in printed.DATA_SETS:
-        if like not in shown:
-            rows += _of_paper(of_paper(like))
+        if one.paper_data_set:
+            rows += _of_paper(of_paper(one.paper_data_set))
+    shown = {one.paper_data_set for one in sets}
+    for paper_data_set in paper.DATA_SETS:
+        if paper_data_set not in shown:
+            rows += _of_paper(of_paper(paper_data_set))
     without = [one.name for one in sets if not ours(one)]
     notes = [f"Nothing for {', '.join(without)}."] if without else []
     return ReportTable(
