@@ -8,9 +8,19 @@ from pathlib import Path
 import pytest
 
 from engine.run_directory.events import locked
+from engine.services.training import runs
 from engine.store import settings
 from engine.store.project import Project
-from tests.engine.services.training.training_project import bare_run
+from tests.engine.services.training.training_project import bare_run, fake_trainers
+from tests.engine.services.validation.test_completeness import (
+    COUNT,
+    config,
+    flat,
+    record,
+    score,
+    training_run,
+)
+from tests.engine.store.support import fill
 from tests.screens.trees.tree_project import with_trees
 from workbench.cli import main
 from workbench.commands.reproduce import DONE_KEY, RUN, run_once, share_filter
@@ -80,27 +90,57 @@ def test_gaps_are_no_end(project: Path, tmp_path: Path) -> None:
 
 
 def test_training_that_is_there(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A training run that is running is left alone, and one that has finished is done; after other options it is
-    refused."""
+    """A training run that is running is left alone, one that was stopped goes on, and one that has finished is done;
+    after other options it is refused."""
+    monkeypatch.setattr(runs, "Trainers", fake_trainers)
+    monkeypatch.setenv("FAKE_TRAINER", "finishes")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     out = tmp_path / "out"
     words = ["reproduce", str(project), "-o", str(out), "--model", "no-such-model", "--json"]
     run = bare_run(out / "shop.wb", RUN)
+
+    def missing(*more: str) -> str:
+        assert main([*words, *more]) == 3
+        [shop] = json.loads(capsys.readouterr().out)["data_sets"]
+        return "\n".join(shop["missing"])
+
     with locked(run):
-        assert main(words) == 3
-    [shop] = json.loads(capsys.readouterr().out)["data_sets"]
-    assert any(f"The training run {RUN} of" in one for one in shop["missing"])
+        assert f"The training run {RUN} of" in missing()
     assert done(out / "shop.wb") == []
-    run.events.write_text(json.dumps({"event": "done", "step": 1, "time": 1.0}) + "\n", "utf-8")
-    assert main(words) == 3
-    [shop] = json.loads(capsys.readouterr().out)["data_sets"]
-    assert not any("train start" in one for one in shop["missing"])
-    [training] = done(out / "shop.wb")
-    assert training.startswith("train start")
-    assert main([*words, "--set", "epochs=1"]) == 3
-    [shop] = json.loads(capsys.readouterr().out)["data_sets"]
-    assert any("with other options" in one for one in shop["missing"])
+    stopped = {"event": "done", "reason": "stopped", "step": 1, "time": 1.0}
+    run.events.write_text(json.dumps(stopped) + "\n", "utf-8")
+    for _ in ("it goes on to its end", "it has finished"):
+        assert "train start" not in missing()
+        [training] = done(out / "shop.wb")
+        assert training.startswith("train start")
+        assert run.events.read_text("utf-8").count('"finished"') == 1
+        with Project.open(out / "shop.wb") as copy:
+            copy.write(lambda conn: settings.put(conn, DONE_KEY, []))
+    with Project.open(out / "shop.wb") as copy:
+        copy.write(lambda conn: settings.put(conn, DONE_KEY, [training]))
+    assert "with other options" in missing("--set", "epochs=1")
+
+
+def test_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report says that conversations were held out where a training run did so, and only there."""
+    logs, out = tmp_path / "talks.wb", tmp_path / "out"
+    with Project.open(logs, create=True) as project:
+        fill(project, [record(key) for key in range(1, COUNT + 1)])
+        score(project, config("judge"), flat)
+    words = ["reproduce", str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
+    sentence = "Of talks, all are tested on conversations that the training did not read."
+    assert main([*words, "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["tables"][1]["rows"][0]["n"] == COUNT
+    assert sentence not in (out / "report.md").read_text("utf-8")
+    training_run(out / "talks.wb", RUN, held_out=range(1, 11))
+    assert main([*words, "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["tables"][1]["rows"][0]["n"] == 10
+    assert sentence in (out / "report.md").read_text("utf-8")
 
 
 def test_import_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
