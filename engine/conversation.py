@@ -2,7 +2,7 @@
 
 The log is rendered as a list of pieces, one per step, never as one string: each piece is tokenised on
 its own, so the tokens of a prefix of the log are a prefix of the tokens of the log whatever the
-tokeniser merges, and one pass over the whole log sees exactly what a pass over each prefix would.
+tokenizer merges, and one pass over the whole log sees exactly what a pass over each prefix would.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _json(value: Any) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """The text with each lone surrogate replaced by U+FFFD: neither UTF-8 nor a database nor a tokeniser takes them."""
+    """The text with each lone surrogate replaced by U+FFFD: neither UTF-8 nor a database nor a tokenizer takes them."""
     return _SURROGATE.sub("\ufffd", text)
 
 

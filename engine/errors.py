@@ -60,7 +60,7 @@ class ProjectMissing(ProjectError):
 
     Why: The path is mistyped, or you are in another folder than you think.
 
-    What to do: Check the path. `workbench` without words lists the projects that were open before; `workbench open
+    What to do: Check the path. `workbench` without arguments lists the projects that were open before; `workbench open
     LOGS` and `workbench import PROJECT LOGS` make a new one.
     """
 

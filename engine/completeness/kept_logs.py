@@ -37,8 +37,8 @@ class KeptLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """What need not be read of a log.
+class KnownPrefix:
+    """The beginning of a log that is known and need not be read.
 
     Attributes:
         log: The kept log that begins like it; None where none does.
@@ -66,7 +66,7 @@ class KeptLogs:
         """Bytes of all cells that are kept."""
         return sum(log.cells.nbytes for log in self._logs)
 
-    def start(self, tokens: Sequence[int], marks: Sequence[int]) -> Start:
+    def start(self, tokens: Sequence[int], marks: Sequence[int]) -> KnownPrefix:
         """Finds the log that has most tokens in common with another one from the beginning on.
 
         The tokens end before the first mark at which nothing was read, since its logits have to be computed.
@@ -78,21 +78,21 @@ class KeptLogs:
             if common > shared:
                 best, shared = log, common
         if best is None:
-            return Start()
+            return KnownPrefix()
         known = {}
         for mark in marks:
             if mark > shared or mark not in best.readings:
                 shared = min(shared, mark - 1)
                 break
             known[mark] = best.readings[mark]
-        return Start(best, shared, known) if shared else Start()
+        return KnownPrefix(best, shared, known) if shared else KnownPrefix()
 
     def keep(
         self,
         tokens: Sequence[int],
         readings: Mapping[int, BoundaryLogProbs],
         cells: Cells,
-        start: Start,
+        start: KnownPrefix,
     ) -> None:
         """Keeps a log that was read, in place of the one that it goes on from.
 

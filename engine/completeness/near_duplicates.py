@@ -34,7 +34,7 @@ MANY = 10
 MANY_SHARE = 0.1
 """A shingle of more than `MANY` conversations, and of more than this share of all, is left out."""
 
-MEETINGS = 10_000_000
+MAX_PAIRS_PER_BATCH = 10_000_000
 """Common shingles of two conversations that are counted at once; they take up to some hundred megabytes."""
 
 PAIRS = 100_000
@@ -67,14 +67,16 @@ def groups(found: Sequence[Shingles]) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     count = len(found)
-    has, spread = _shared(found)
-    size = np.diff(has.indptr).astype(np.int64)
-    rare = _rarest(has, spread)
-    seldom = csr_array((has.data[rare], has.indices[rare], _starts(_rare_count(size))), has.shape)
+    table, document_frequency = _shared(found)
+    size = np.diff(table.indptr).astype(np.int64)
+    rare = _rarest(table, document_frequency)
+    rare_table = csr_array(
+        (table.data[rare], table.indices[rare], _starts(_rare_count(size))), table.shape
+    )
     frequent = size - _rare_count(size)
     links = []
-    for begin, end in _parts(seldom):
-        pairs = (seldom[begin:end] @ seldom.T).tocoo()
+    for begin, end in _parts(rare_table):
+        pairs = (rare_table[begin:end] @ rare_table.T).tocoo()
         one, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
         # What they share beyond their rare shingles are frequent ones of one of the two.
         most = pairs.data + np.maximum(frequent[one], frequent[other])
@@ -82,7 +84,7 @@ def groups(found: Sequence[Shingles]) -> Ints:
         one, other = one[possible], other[possible]
         for at in range(0, len(one), PAIRS):
             left, right = one[at : at + PAIRS], other[at : at + PAIRS]
-            both = np.asarray(has[left].multiply(has[right]).sum(axis=1)).ravel()
+            both = np.asarray(table[left].multiply(table[right]).sum(axis=1)).ravel()
             near = both >= SHARED * (size[left] + size[right] - both)
             links.append((left[near], right[near]))
     ends = [
@@ -106,12 +108,14 @@ def _shared(found: Sequence[Shingles]) -> tuple[csr_array, Ints]:
     known, column = np.unique(every, return_inverse=True)
     del every
     column = column.astype(np.int32)
-    spread = np.bincount(column, minlength=len(known))
-    few = spread[column] <= max(MANY, MANY_SHARE * count)
+    document_frequency = np.bincount(column, minlength=len(known))
+    not_frequent = document_frequency[column] <= max(MANY, MANY_SHARE * count)
     starts = _starts(np.array([len(one) for one in found], dtype=np.int64))
-    kept = np.concatenate([[0], np.cumsum(few)])[starts]
-    column = column[few]
-    return csr_array((np.ones(len(column), np.int32), column, kept), (count, len(known))), spread
+    kept = np.concatenate([[0], np.cumsum(not_frequent)])[starts]
+    column = column[not_frequent]
+    return csr_array(
+        (np.ones(len(column), np.int32), column, kept), (count, len(known))
+    ), document_frequency
 
 
 def _starts(sizes: Ints) -> Ints:
@@ -126,17 +130,18 @@ def _table(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
     return csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=shape)
 
 
-def _parts(seldom: csr_array) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose product with all rows takes about `MEETINGS` multiplications, at least one row each."""
-    meetings = np.cumsum(seldom @ seldom.sum(axis=0))
+def _parts(rare_table: csr_array) -> Iterator[tuple[int, int]]:
+    """Ranges of rows whose product with all rows takes about `MAX_PAIRS_PER_BATCH` multiplications, at least one row
+    each."""
+    pairs = np.cumsum(rare_table @ rare_table.sum(axis=0))
     begin = done = 0
-    while begin < len(meetings):
-        end = max(begin + 1, int(np.searchsorted(meetings, done + MEETINGS, side="right")))
+    while begin < len(pairs):
+        end = max(begin + 1, int(np.searchsorted(pairs, done + MAX_PAIRS_PER_BATCH, side="right")))
         yield begin, end
-        begin, done = end, meetings[end - 1]
+        begin, done = end, pairs[end - 1]
 
 
-def _rarest(has: csr_array, spread: Ints) -> Ints:
+def _rarest(table: csr_array, document_frequency: Ints) -> Ints:
     """Places of the rarest three fifths of the shingles of each conversation, and one more, row by row.
 
     Two conversations that share two fifths of their shingles share one of these, whatever the others are (prefix
@@ -144,14 +149,14 @@ def _rarest(has: csr_array, spread: Ints) -> Ints:
     compared, and the time does not grow with the square of the conversations.
 
     Args:
-        has: Which conversation has which shingle, the shingles of each ascending.
-        spread: Number of conversations that have a shingle.
+        table: Which conversation has which shingle, the shingles of each ascending.
+        document_frequency: Number of conversations that have a shingle.
     """
-    size = np.diff(has.indptr)
+    size = np.diff(table.indptr)
     owner = np.repeat(np.arange(len(size), dtype=np.int32), size)
     # a stable order of all shingles: equally rare ones by their checksums, in which they are given
-    order = np.lexsort((spread[has.indices].astype(np.int32), owner))
-    nth = np.arange(len(owner)) - has.indptr[owner]
+    order = np.lexsort((document_frequency[table.indices].astype(np.int32), owner))
+    nth = np.arange(len(owner)) - table.indptr[owner]
     return np.asarray(order[nth < _rare_count(size)[owner]])
 
 

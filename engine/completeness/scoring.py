@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from engine.completeness.kept_logs import KeptLogs, Start
+from engine.completeness.kept_logs import KeptLogs, KnownPrefix
 from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
 from engine.completeness.readings import BoundaryLogProbs
 from engine.errors import ContextTooSmall, ModelError
@@ -78,7 +78,7 @@ class _Member:
     tokens: list[int]
     marks: tuple[int, ...]
     readings: list[BoundaryLogProbs]
-    start: Start
+    start: KnownPrefix
     picks: dict[int, list[tuple[BoundaryLogProbs, str, int]]] = field(default_factory=dict)
 
     def pick(self, position: int, reading: BoundaryLogProbs, answer: str, token: int) -> None:
@@ -186,7 +186,7 @@ def _member(index: int, segment: Segment, asked: QuestionTokens, kept: KeptLogs 
     if asked.inline and segment.marks[-1] == len(tokens):
         # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
         tokens.extend(rest)
-    start = kept.start(tokens, segment.marks) if kept else Start()
+    start = kept.start(tokens, segment.marks) if kept else KnownPrefix()
     readings = [
         start.readings.get(mark) or BoundaryLogProbs(generated=True) for mark in segment.marks
     ]

@@ -146,7 +146,7 @@ def bench_growing(
         most, seconds: Rounds, see `engine.rounds`.
 
     Returns:
-        `events`, `events_per_s` and `anew_events_per_s` (over the median times), `speedup_over_anew` (median of the
+        `events`, `events_per_s` and `full_events_per_s` (over the median times), `speedup_over_full` (median of the
         ratios of neighbouring rounds) and `speedups` (those ratios), and `largest_difference` of any `p_end` between
         the two ways, which is the batch noise of the model.
     """
@@ -157,7 +157,7 @@ def bench_growing(
         for item in items
         if turn < len(item.boundaries)
     ]
-    growing, anew = [], []
+    growing, full = [], []
     difference = 0.0
     for number in rounds(most, seconds):
         report(f"logs that grow against reading each anew, round {number + 1} of at most {most}")
@@ -167,17 +167,17 @@ def bench_growing(
         growing.append(time.perf_counter() - start)
         start = time.perf_counter()
         theirs = [score_block(scorer, [event], question)[0] for event in events]
-        anew.append(time.perf_counter() - start)
+        full.append(time.perf_counter() - start)
         for one, other in zip(ours, theirs, strict=True):
             pairs = zip(one.curve, other.curve, strict=True)
             difference = max(difference, *(abs(a.p_end - b.p_end) for a, b in pairs))
     scorer.forget()
-    speedups = [slow / fast for fast, slow in zip(growing, anew, strict=True)]
+    speedups = [slow / fast for fast, slow in zip(growing, full, strict=True)]
     return {
         "events": len(events),
         "events_per_s": len(events) / statistics.median(growing),
-        "anew_events_per_s": len(events) / statistics.median(anew),
-        "speedup_over_anew": statistics.median(speedups),
+        "full_events_per_s": len(events) / statistics.median(full),
+        "speedup_over_full": statistics.median(speedups),
         "speedups": speedups,
         "largest_difference": difference,
     }

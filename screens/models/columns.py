@@ -61,7 +61,7 @@ def model_columns() -> list[Column[Listed]]:
         Column("speed", "speed", 10, of_model(lambda r: (words.speed(r.tokens_per_s), "")),
                right=True, keep=6),
         Column("origin", "from", 8, origin, keep=5),
-        Column("licence", "licence", 12,
+        Column("licence", "license", 12,
                of_model(lambda r: (one_line(r.licence, 30) or words.DASH, "tone--muted")), keep=4),
         Column("source", "what it is", 34, source, keep=3),
     ]  # fmt: skip

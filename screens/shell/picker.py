@@ -52,16 +52,19 @@ class Beginning:
 
     Attributes:
         path: Of the project or the logs; empty for the others.
-        form: Format in which logs are read; None: that which is detected.
+        format: Format in which logs are read; None: that which is detected.
     """
 
     kind: Kind
     path: str = ""
-    form: str | None = None
+    format: str | None = None
 
 
 class PickerApp(Keyed, FaultReportingApp[Beginning | None], inherit_bindings=False):
-    """Lists ways to begin and recent projects; returns what was chosen, None when it is closed without a choice."""
+    """Lists ways to begin and recent projects.
+
+    Returns what was chosen, None when it is closed without a choice.
+    """
 
     TITLE = "Conversation Workbench"
     CSS_PATH = ["common.tcss", "picker.tcss"]  # noqa: RUF012 - Textual declares it

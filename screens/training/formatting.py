@@ -326,7 +326,7 @@ def filling(missing: str, hint: str, conversations: int | None) -> Filling:
     )
     if missing:
         what += f"\n\n{one_line(missing, 300)}\n{one_line(hint, 300)}"
-        return Filling(what, "says it again", "new")
+        return Filling(what, "shows the reason", "new")
     many = "the conversations" if conversations is None else f"{conversations:,} conversations"
     starts = f"chooses out of {many}, and says first what it costs"
     return Filling(what, starts, "new")

@@ -171,7 +171,7 @@ def rules_lines(found: RulesInForce) -> list[str]:
             f"{rule.name}: {rule.meaning}. {rule.precision.part} of {rule.precision.of} ended incomplete"
             f" ({right}); of all {rule.base:.0%}. It finds {rule.recall:.0%} of those."
         )
-    lines += [f"{name}: {why}." for name, why in found.rules.left_out]
+    lines += [f"{name}: {why}." for name, why in found.rules.without_rule]
     return lines
 
 

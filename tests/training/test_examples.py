@@ -19,7 +19,7 @@ END = 2
 
 
 class Letters:
-    """A tokeniser with one token a character; the end token is no character of a text."""
+    """A tokenizer with one token a character; the end token is no character of a text."""
 
     end_token = END
     stop_tokens = frozenset([END])

@@ -63,9 +63,9 @@ def test_property_over_conversations(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*words, "contains batteries", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["property"]
     lows = [one["low"] for one in found["conversations"]]
-    assert (found["n"], found["these"]["low"]) == (12, pytest.approx(sum(lows) / 12))
-    assert 0 <= found["like_these"]["low"] < found["these"]["low"] <= found["these"]["high"]
-    assert found["these"]["high"] < found["like_these"]["high"] <= 1
+    assert (found["n"], found["sample"]["low"]) == (12, pytest.approx(sum(lows) / 12))
+    assert 0 <= found["population"]["low"] < found["sample"]["low"] <= found["sample"]["high"]
+    assert found["sample"]["high"] < found["population"]["high"] <= 1
     assert main([*words, "contains batteries"]) == 0
     assert "of conversations like them" in capsys.readouterr().out
     assert main([*words, "nice"]) == 2

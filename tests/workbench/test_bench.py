@@ -115,7 +115,7 @@ class TestParts:
         positive(
             scoring, "probe_tokens_per_s", "probe_raw_decode_tokens_per_s", "probe_fit_seconds"
         )
-        positive(found["watch"], "events_per_s", "anew_events_per_s", "speedup_over_anew")
+        positive(found["watch"], "events_per_s", "full_events_per_s", "speedup_over_full")
         assert found["watch"]["largest_difference"] < 0.05
         positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
         assert found["tune"]["chosen"] == "q8_0"

@@ -31,7 +31,8 @@ def bench_options(parser: argparse.ArgumentParser) -> None:
         metavar="MINUTES",
         type=minutes,
         default=BUDGET,
-        help="time for all parts, of which each has its share, also alone: rounds end when it is used (default: 10)",
+        help="time for all parts; each part gets a fixed share, also if run alone, and stops repeating when it is used"
+        " up (default: 10)",
     )
     parser.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     parser.add_argument(

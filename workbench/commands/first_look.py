@@ -97,7 +97,7 @@ def first_look(
     as_json: bool,
     screens: bool = False,
     further: Further | None = None,
-    form: str | None = None,
+    format: str | None = None,
     provisional: bool = True,
 ) -> Looked:
     """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
@@ -105,7 +105,7 @@ def first_look(
     Args:
         screens: The screens are opened next, so return after the first result and leave the rest to them.
         further: Stages to run after the scores.
-        form: Format in which the files are read; None: that which is detected.
+        format: Format in which the files are read; None: that which is detected.
         provisional: Whether to wait for provisional scores where reading takes long.
 
     Raises:
@@ -117,7 +117,7 @@ def first_look(
     try:
         with Workspace(project, create=True) as workspace:
             look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
-            return look.run(screens, form, provisional)
+            return look.run(screens, format, provisional)
     except UnknownFormat as error:
         if is_new:
             project.unlink(missing_ok=True)
@@ -150,10 +150,10 @@ class _FirstLook:
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
 
-    def run(self, screens: bool, form: str | None, wanted: bool) -> Looked:
+    def run(self, screens: bool, format: str | None, wanted: bool) -> Looked:
         """See `first_look`; `wanted` is whether provisional scores are."""
         workspace = self._workspace
-        reading = ImportStage(workspace.project, [str(path) for path in self._paths], form)
+        reading = ImportStage(workspace.project, [str(path) for path in self._paths], format)
         self._time_left.expect("read", None)
         try:
             self._run([reading])

@@ -122,7 +122,7 @@ def import_paths(arguments: argparse.Namespace) -> int:
         )
         print_text("\n".join(account_lines(stage.sources, again)))
         for unfit in unusable():
-            narrate(f"Passed over: {unfit.message} {unfit.hint}")
+            narrate(f"Skipped: {unfit.message} {unfit.hint}")
         for one in stage.refused:
             if isinstance(one, UnknownFormat):
                 print_text(f"{one.message}\n  {with_command(one, arguments.project).hint}")

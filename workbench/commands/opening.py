@@ -109,7 +109,7 @@ def _begin(arguments: argparse.Namespace) -> int:
 
         logs = Path(beginning.path)
         made = Path(project_for([logs]))
-        looked = first_look([logs], made, as_json=False, screens=True, form=beginning.form)
+        looked = first_look([logs], made, as_json=False, screens=True, format=beginning.format)
         show_rest(made, looked, arguments.theme)
         return looked.code
     from workbench.commands.demo import FOLDER, show_demo, show_tour

@@ -15,6 +15,7 @@ from engine.number_format import bar, counted
 from engine.records.trees import TreeRow
 from engine.services.trees.export_lines import meanings_line, tree_line
 from engine.services.trees.meanings import AnswerMeanings
+from engine.services.trees.over_conversations import TOO_WIDE
 from engine.services.workspace import Workspace
 from engine.stages.trees import tree_row
 from engine.store import conversations
@@ -135,7 +136,7 @@ def _print_tree(arguments: argparse.Namespace, found: _GrownTree) -> None:
         low, high = found.bounds.low, found.bounds.high
         print_text(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
         if high - low >= PROVES_NOTHING:
-            print_text("  which proves nothing: no whole answer settles it; a lower --alpha may")
+            print_text(f"  {TOO_WIDE}")
     if grown.note:
         narrate(f"The log did not fit: {grown.note}.")
 

@@ -133,5 +133,5 @@ def _narrate_rules(rules: Rules, past: int) -> None:
             f"  {rule.name}: {rule.meaning}; {rule.precision.part} of {rule.precision.of} ended"
             f" incomplete ({right}), of all {rule.base:.0%}; finds {rule.recall:.0%} of those"
         )
-    for name, why in rules.left_out:
+    for name, why in rules.without_rule:
         narrate(f"  {name}: {why}")

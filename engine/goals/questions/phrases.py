@@ -40,7 +40,7 @@ _PLAIN = dict.fromkeys(
     ("give", "tell", "show", "provide", "know", "want", "need", "have"), "get"
 ) | {"put": "add"}
 """Verbs of what the other side does, by what the user then does."""
-_LEARNT_AFTER = re.compile(
+_LEARNED_AFTER = re.compile(
     r"\b(?:(?:want|need|like|love|wish|trying|looking|hoping|planning|how|going|task is) to"
     r"|(?:can|could|will|would) you(?: please)?|(?:help|let) (?:me|us)(?: to)?"
     r"|how (?:do|can|should) (?:i|we)) ([a-z]{2,14})\b"
@@ -140,10 +140,10 @@ def verbs_of(texts: list[str]) -> frozenset[str]:
     """The request verbs of a language's list, and words that follow request openings in at least three of the texts."""
     counts: dict[str, int] = {}
     for text in texts:
-        for word in set(_LEARNT_AFTER.findall(text[:MOST_CHARS].casefold())):
+        for word in set(_LEARNED_AFTER.findall(text[:MOST_CHARS].casefold())):
             counts[word] = counts.get(word, 0) + 1
-    learnt = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
-    return (REQUEST_VERBS | learnt) - AUXILIARIES
+    learned = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
+    return (REQUEST_VERBS | learned) - AUXILIARIES
 
 
 def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:

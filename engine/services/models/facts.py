@@ -15,7 +15,7 @@ from engine.model.manifest import Manifest, read_manifest
 from engine.services.models.memory import Footprint, MachineMemory, footprint
 
 BUILT_IN_LICENCE = "apache-2.0"
-"""Licence of the default model and of the adapters that come with the program."""
+"""License of the default model and of the adapters that come with the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ModelFacts:
 
     @property
     def licence(self) -> str:
-        """Licence given by the hub or the file; empty if unknown."""
+        """License given by the hub or the file; empty if unknown."""
         if self.entry.name == DEFAULT_MODEL:
             return BUILT_IN_LICENCE
         if self.manifest is not None and self.manifest.licence:

@@ -293,7 +293,7 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
             Fact("pulled", manifest.pulled_at),
         ]
     known += [
-        Fact("licence", facts.licence or "unknown"),
+        Fact("license", facts.licence or "unknown"),
         Fact("SHA-256", catalog.sha256(entry.path)),
         Fact("size", number_format.size(facts.size)),
     ]

@@ -10,6 +10,12 @@ from engine.number_format import counted, figure_range
 from engine.trees.guarantee import PROVES_NOTHING, ProbabilityBounds
 from engine.validate.statistics.bounded import mean_limits
 
+TOO_WIDE = (
+    "The bounds are too wide to be useful: no complete answer decides the property."
+    " Try a lower --alpha."
+)
+"""Said of bounds that prove nothing (`PROVES_NOTHING`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class OverConversations:
@@ -18,14 +24,14 @@ class OverConversations:
     Attributes:
         text: The property, such as `contains yes`.
         trees: Name and bounds of each conversation: of its first tree.
-        these: Bounds on the mean over these conversations: nothing is uncertain but what the trees leave out.
-        like_these: 95% limits of the mean over the conversations that these are a random sample of.
+        sample: Bounds on the mean over these conversations: nothing is uncertain but what the trees leave out.
+        population: 95% limits of the mean over the conversations that these are a random sample of.
     """
 
     text: str
     trees: Sequence[tuple[str, ProbabilityBounds]]
-    these: ProbabilityBounds
-    like_these: ProbabilityBounds
+    sample: ProbabilityBounds
+    population: ProbabilityBounds
 
     @classmethod
     def of(cls, text: str, trees: Sequence[tuple[str, ProbabilityBounds]]) -> OverConversations:
@@ -37,19 +43,19 @@ class OverConversations:
     @property
     def lines(self) -> list[str]:
         """The bounds as text."""
-        these, like = self.these, self.like_these
+        sample, population = self.sample, self.population
         likely = sum(one.low > 0.5 for _, one in self.trees)
         unlikely = sum(one.high < 0.5 for _, one in self.trees)
         lines = [
             f"P({self.text}) over the first answers of {counted(len(self.trees), 'conversation')}",
-            f"  of these conversations      {figure_range(these.low, these.high)}, certainly",
-            f"  of conversations like them  {figure_range(like.low, like.high)}, with 95% confidence, if these are a"
-            " random sample of them",
+            f"  of these conversations      {figure_range(sample.low, sample.high)}, exact bounds",
+            f"  of conversations like them  {figure_range(population.low, population.high)}, with 95% confidence,"
+            " if these are a random sample of them",
             f"  by conversation             {likely:,} above .5, {unlikely:,} below,"
-            f" {len(self.trees) - likely - unlikely:,} not settled",
+            f" {len(self.trees) - likely - unlikely:,} undecided",
         ]
-        if these.high - these.low >= PROVES_NOTHING:
-            lines.append("  which proves nothing: no whole answer settles it; a lower --alpha may")
+        if sample.high - sample.low >= PROVES_NOTHING:
+            lines.append(f"  {TOO_WIDE}")
         return lines
 
     def as_json(self) -> dict[str, Any]:
@@ -57,7 +63,7 @@ class OverConversations:
         return {
             "text": self.text,
             "n": len(self.trees),
-            "these": asdict(self.these),
-            "like_these": asdict(self.like_these),
+            "sample": asdict(self.sample),
+            "population": asdict(self.population),
             "conversations": [{"id": name, **asdict(one)} for name, one in self.trees],
         }

@@ -45,7 +45,7 @@ class Past:
         curve: By probes that never saw it.
         incomplete: How it ended: as a person said, otherwise by its last probability.
         group: The same number for conversations that are nearly equal.
-        judged: Whether a person said how it ended.
+        has_verdict: Whether a person said how it ended.
         risk: The probability that a person calls it incomplete, at its boundaries before the last, by probes that
             never saw it; empty where there are too few verdicts for a probe.
     """
@@ -53,7 +53,7 @@ class Past:
     curve: Curve
     incomplete: bool
     group: int
-    judged: bool = False
+    has_verdict: bool = False
     risk: Curve = ()
 
 
@@ -79,7 +79,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules that are in force, and for each of the other signals whether it is raised, and why.
+    """The rules that are in force, and why each of the other signals has none, and whether it is raised all the same.
 
     Attributes:
         ends_untested: Whether too few verdicts say how often `ended incomplete` is right. Then it is raised at the
@@ -87,7 +87,7 @@ class Rules:
     """
 
     in_force: tuple[Rule, ...]
-    left_out: tuple[tuple[SignalName, str], ...]
+    without_rule: tuple[tuple[SignalName, str], ...]
     ends_untested: bool
 
     def at(self, curve: Curve, risk: Curve = ()) -> list[Rule]:
@@ -156,13 +156,14 @@ CANDIDATES: dict[SignalName, list[tuple[str, Test]]] = {
     ],
     HAND_OVER: [
         (
-            f"the probe fitted to verdicts expects with {value:.2f} that it ends incomplete",
+            f"probability of ending incomplete is {value:.2f} or more (probe fitted to your verdicts)",
             at_least(value),
         )
         for value in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
     ],
     ENDED_INCOMPLETE: [
-        (f"ended below {value:.2f}", below(value)) for value in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+        (f"ended with a score below {value:.2f}", below(value))
+        for value in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
     ],
 }
 """What each signal is chosen from, with its meaning in words."""
@@ -177,10 +178,10 @@ def calibrate(past: Sequence[Past], least: float = PRECISION) -> Rules:
     Nearly equal conversations are in the same half: the groups with an even number choose, the others test.
     """
     in_force: list[Rule] = []
-    left_out: list[tuple[SignalName, str]] = []
+    without_rule: list[tuple[SignalName, str]] = []
     tested: set[SignalName] = set()
     for name, candidates in CANDIDATES.items():
-        used = [one for one in past if one.judged] if name in BY_VERDICTS else past
+        used = [one for one in past if one.has_verdict] if name in BY_VERDICTS else past
         halves = [one for one in used if one.group % 2 == 0], [one for one in used if one.group % 2]
         seldom, found = _calibrated(name, candidates, *halves, least)
         if not seldom:
@@ -189,10 +190,10 @@ def calibrate(past: Sequence[Past], least: float = PRECISION) -> Rules:
             in_force.append(found)
         elif seldom and name == ENDED_INCOMPLETE:
             what = "raised below the threshold; how often that is right is not known:"
-            left_out.append((name, f"{what} {found}"))
+            without_rule.append((name, f"{what} {found}"))
         else:
-            left_out.append((name, f"not raised, {found}"))
-    return Rules(tuple(in_force), tuple(left_out), ENDED_INCOMPLETE not in tested)
+            without_rule.append((name, f"not raised, {found}"))
+    return Rules(tuple(in_force), tuple(without_rule), ENDED_INCOMPLETE not in tested)
 
 
 def _calibrated(

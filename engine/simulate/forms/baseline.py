@@ -29,7 +29,7 @@ BAD_IN_A_ROW = 10
 """Number of consecutive unusable replies that end a run."""
 
 CHARS_PER_TOKEN = 4
-"""Assumed for the length of the history, since a play has no tokeniser."""
+"""Assumed for the length of the history, since a play has no tokenizer."""
 
 FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 

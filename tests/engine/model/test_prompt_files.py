@@ -79,7 +79,7 @@ class TestFrame:
     @pytest.mark.parametrize("adds_start", [True, False])
     @pytest.mark.parametrize("template_starts", [True, False])
     def test_one_start_token(self, adds_start: bool, template_starts: bool) -> None:
-        """A chat prompt never has two start tokens, and has one where tokeniser or template adds it."""
+        """A chat prompt never has two start tokens, and has one where tokenizer or template adds it."""
         model = ToyModel(adds_start=adds_start)
         if not template_starts:
             model.template = model.template.removeprefix("<|start|>")

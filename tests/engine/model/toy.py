@@ -91,7 +91,7 @@ class ToyModel:
         open_choosers: Choosers that were made and not closed.
         cancel_after: The decode with this number, from 1, is cancelled.
         parts: Runs of consecutive sequences over all decodes, which is what a decode costs where cells are separate.
-        adds_start: Whether a sequence begins with the start token, as the tokeniser sees it.
+        adds_start: Whether a sequence begins with the start token, as the tokenizer sees it.
         template: The chat template around one user message.
     """
 

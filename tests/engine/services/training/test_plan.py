@@ -44,7 +44,7 @@ def counted() -> list[Path]:
 
 @pytest.fixture
 def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPlanner:
-    """A planner for a machine without a GPU and a tokeniser of four characters a token."""
+    """A planner for a machine without a GPU and a tokenizer of four characters a token."""
 
     def count(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
         counted.append(path)

@@ -62,10 +62,10 @@ class TestCalibration:
         """A rule that was right in half of the past conversations says nothing, and why is known."""
         rules = calibrate(past(200, right=0.5))
         assert rules.in_force == ()
-        assert {name for name, _ in rules.left_out} == set(CANDIDATES)
+        assert {name for name, _ in rules.without_rule} == set(CANDIDATES)
         assert (
             "the best rule (fell by 0.1 or more from its highest) was right in"
-            in dict(rules.left_out)["regressed"]
+            in dict(rules.without_rule)["regressed"]
         )
 
     def test_few_conversations_calibrate_nothing(self) -> None:
@@ -112,7 +112,7 @@ class TestSignalsByVerdicts:
         rules = calibrate(judged(200, right=0.5))
         assert rules.in_force == ()
         assert not rules.ends_untested
-        assert "was right in" in dict(rules.left_out)["ended incomplete"]
+        assert "was right in" in dict(rules.without_rule)["ended incomplete"]
 
     def test_without_verdicts(self) -> None:
         """Nobody is handed over, and an end below the threshold of the project is told without a precision."""
@@ -120,4 +120,4 @@ class TestSignalsByVerdicts:
         names = {rule.name for rule in rules.in_force}
         assert names.isdisjoint({"hand over", "ended incomplete"})
         assert rules.ends_untested
-        assert dict(rules.left_out)["ended incomplete"].startswith("raised below the threshold")
+        assert dict(rules.without_rule)["ended incomplete"].startswith("raised below the threshold")

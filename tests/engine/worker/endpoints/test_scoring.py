@@ -145,7 +145,7 @@ class TestHonesty:
         whole = ToyPeer.post
 
         def joins(self: ToyPeer, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-            """A tokeniser by which three line breaks are two tokens."""
+            """A tokenizer by which three line breaks are two tokens."""
             code, what = whole(self, path, body)
             if path == "/extras/tokenize" and "\n\n\n" in body["input"]:
                 what["tokens"].remove(ord("\n"))
