@@ -34,11 +34,11 @@ from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import Filling
 from screens.widgets.row_table import Column, Piece, RowTable
 
-NOTHING = Filling(
+NOTHING = EmptyState(
     "Nothing is compared yet.",
     "chooses a field whose values are compared, or two filters",
     "choose",

@@ -8,7 +8,7 @@ from engine import number_format
 from engine.filters import ListQuery
 from engine.text import one_line
 from screens.conversations.query import ListCounts, Listing
-from screens.widgets.filling import Filling
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.states import STATE_LOOKS
 
 
@@ -47,12 +47,12 @@ def summary_content(listing: Listing, marked: int) -> Content:
     return Content.assemble(*parts)
 
 
-def no_match(total: int, query: ListQuery) -> Filling:
+def no_match(total: int, query: ListQuery) -> EmptyState:
     """That nothing matches the filter, of so many conversations."""
     shown = one_line(str(query.filter), 80)
-    return Filling(
+    return EmptyState(
         f"None of {total:,} conversations matches: {shown}",
         "changes the filter",
         "edit_filter",
-        others=(("escape", "clears it"),),
+        others=(("conversations.clear", "clears it"),),
     )

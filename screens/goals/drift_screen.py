@@ -18,8 +18,8 @@ from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import Filling
 from screens.widgets.groups.text import goal_value, label_of
 from screens.widgets.row_table import Column, Piece, RowTable
 
@@ -135,9 +135,9 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         self.set_class(not names, "-empty")
         if not names:
             what = f"Nothing to compare {BY[self._by]}: it takes two that have conversations."
-            months = (("m", "compares months"),)
+            months = (("drift.by-month", "compares months"),)
             self.show_empty(
-                Filling(what, "imports more conversations", "import_files", others=months)
+                EmptyState(what, "imports more conversations", "import_files", others=months)
             )
         if names:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"

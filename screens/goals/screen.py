@@ -42,8 +42,8 @@ from screens.shell.dialogs.basic import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter
 from screens.shell.group_dialogs import GroupPicker, ask_label, proposal_content, split_group
 from screens.shell.save_dialogs import ask_export
+from screens.widgets.empty_state import CLUSTER
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import CLUSTER
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.groups.decisions import decision_text
 from screens.widgets.groups.text import (

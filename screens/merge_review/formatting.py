@@ -11,7 +11,7 @@ from engine import number_format
 from engine.records.goals import ClusteringRow, GoalDecision, MergeOrder, ReviewProgress
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
-from screens.widgets.filling import CLUSTER, Filling
+from screens.widgets.empty_state import CLUSTER, EmptyState
 from screens.widgets.groups.decisions import GLYPHS, decision_text
 from screens.widgets.groups.text import Piece
 
@@ -100,17 +100,19 @@ def recent_content(decisions: Sequence[GoalDecision]) -> Content:
     return Content("\n").join(lines)
 
 
-def filling(shown: ClusteringRow | None, progress: ReviewProgress | None) -> Filling:
+def empty_state(shown: ClusteringRow | None, progress: ReviewProgress | None) -> EmptyState:
     """Why there is no proposal, and what to do."""
     if shown is None or progress is None:
-        return replace(CLUSTER, what="Nothing to merge: the conversations are not in groups yet.")
+        return replace(
+            CLUSTER, message="Nothing to merge: the conversations are not in groups yet."
+        )
     goals = "shows the groups"
     if not progress.finished:
         what = "No proposal is ready yet; the next ones are being computed."
-        return Filling(what, goals, "app.switch_mode('goals')")
+        return EmptyState(what, goals, "app.switch_mode('goals')")
     least = _least_similarity(progress)
-    lowers = (("F", "lowers the least similarity"),) if least else ()
-    return Filling(
+    lowers = (("desk.floor", "lowers the least similarity"),) if least else ()
+    return EmptyState(
         "Done: every current pair was refused"
         + (f" or lies below the {least}.\n" if least else ".\n")
         + f"{progress.merged:,} merged, {progress.refused:,} refused;"
@@ -118,9 +120,9 @@ def filling(shown: ClusteringRow | None, progress: ReviewProgress | None) -> Fil
         goals,
         "app.switch_mode('goals')",
         others=(
-            ("H", "shows what was decided"),
-            ("u", "undoes the newest decision"),
+            ("desk.history", "shows what was decided"),
+            ("desk.undo", "undoes the newest decision"),
             *lowers,
-            ("m", "merges any two groups"),
+            ("desk.pick", "merges any two groups"),
         ),
     )

@@ -19,8 +19,8 @@ from engine.text import one_line
 from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy
 from screens.shell.decision_screen import DecisionScreen
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import Filling
 from screens.widgets.groups.decisions import GLYPHS, decision_text, folded
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.times import date_and_minute
@@ -30,7 +30,7 @@ MOST_GROUPS = 400
 AUTHORS = {"human": "you", "auto": "rule", "llm": "model"}
 
 
-NOTHING = Filling(
+NOTHING = EmptyState(
     "Nothing was decided yet. Every decision is kept here; ← and → go through them.",
     "goes back to the pairs that wait for a decision",
     "close",

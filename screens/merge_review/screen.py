@@ -205,7 +205,7 @@ class MergeDeskScreen(DecisionScreen):
         if shown is not None:
             self._show_proposal(shown)
         elif complete:
-            self.show_empty(formatting.filling(self._clustering, self.progress))
+            self.show_empty(formatting.empty_state(self._clustering, self.progress))
         else:
             self.query_one(MergedPane).wait()
         if self.focused is None and shown is not None:

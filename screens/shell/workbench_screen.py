@@ -27,14 +27,15 @@ from engine.text import one_line
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.dialogs.run import RunDialog
 from screens.shell.offline import reason_of
+from screens.shell.recent_projects import Shell
 from screens.shell.routes import NamedConversations, Routes
 from screens.shell.tour import TourLine
 from screens.widgets.background import background
+from screens.widgets.empty_state import IMPORT, EmptyState
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import IMPORT, Filling
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.key_footer import KeyFooter
-from screens.widgets.keyed import Keyed
+from screens.widgets.keyed import Keyed, shown_key
 from screens.widgets.row_table import RowTable
 from screens.widgets.text.transcript import Transcript
 
@@ -209,10 +210,12 @@ class RoutedApp(Protocol):
     Attributes:
         routes: Makes the screens of other folders.
         tour_at: The step of the tour, None without one.
+        shell: Its `keymap` has the keys that a person chose.
     """
 
     routes: Routes
     tour_at: int | None
+    shell: Shell
 
 
 class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
@@ -248,7 +251,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         self.feed = feed
         self._stale = False
         self._refresh_due = False
-        self._to_fill: Filling | None = None
+        self._empty_state: EmptyState | None = None
 
     def compose(self) -> ComposeResult:
         """Title line, the screen's own widgets, footer, jobs bar."""
@@ -310,37 +313,50 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
 
     # Empty screens
 
-    def show_empty(self, filling: Filling) -> None:
+    def show_empty(self, state: EmptyState) -> None:
         """Says what fills the screen; in a project without conversations, that they are to be imported first."""
 
-        def show(to_fill: Filling) -> None:
-            self._to_fill = to_fill
-            self.query_one(".empty", Static).update(to_fill.content())
+        def show(shown: EmptyState) -> None:
+            self._empty_state = shown
+            self.query_one(".empty", Static).update(shown.content(self._key_of))
             self.refresh_bindings()
 
         def counted(counts: Counts) -> None:
-            show(filling if counts.conversations else IMPORT)
+            show(state if counts.conversations else IMPORT)
 
-        if filling.alone or filling == self._to_fill:
-            show(filling)
+        if state.needs_no_conversations or state == self._empty_state:
+            show(state)
         else:
             self.in_background(self.services.conversations.counts, counted, group="empty")
+
+    def _key_of(self, action: str) -> str:
+        """The key of an action as a person reads it: their own, else that of the program."""
+        keymap = cast(RoutedApp, self.app).shell.keymap
+        classes = (*type(self).__mro__, *type(self.app).__mro__)
+        every = (
+            binding
+            for cls in classes
+            for binding in Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
+        )
+        named = (binding.key for binding in every if binding.id == action)
+        key = keymap[action].split(",")[0].strip() if action in keymap else next(named)
+        return key if key == "enter" else shown_key(key)  # a newcomer may not know ⏎
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enter starts what fills the screen only while it is empty, and nothing is being written."""
         if action == "fill":
             writing = isinstance(self.focused, Input)
-            return self._to_fill is not None and self.has_class("-empty") and not writing
+            return self._empty_state is not None and self.has_class("-empty") and not writing
         return super().check_action(action, parameters)
 
     async def action_fill(self) -> None:
         """Starts what fills the screen."""
-        if self._to_fill is None:
+        if self._empty_state is None:
             return
-        if self._to_fill.mode:
-            self.open_form(self._to_fill.mode, self._to_fill.action)
+        if self._empty_state.mode:
+            self.open_form(self._empty_state.mode, self._empty_state.action)
         else:
-            await self.run_action(self._to_fill.action)
+            await self.run_action(self._empty_state.action)
 
     def may_write(self) -> bool:
         """Whether the project can be written; says why not when it cannot."""

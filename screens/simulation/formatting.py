@@ -12,7 +12,7 @@ from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayEstimate, TranscriptLine
 from engine.services.simulation.records import LivePlay, PlayedSet, PlayItem
 from engine.text import as_json, one_line
-from screens.widgets.filling import Filling
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.ordering import ordered_by
 from screens.widgets.row_table import Column, Piece
 
@@ -121,16 +121,16 @@ def column_content(column: ReportColumn) -> Content:
     return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
 
 
-NOTHING_PLAYED = Filling(
+NOTHING_PLAYED = EmptyState(
     "Nothing has been simulated in this project.\n\n"
     "Models play conversations whose outcome is known,\nso that scores can be checked against it.",
     "chooses what to play, and says first what it costs",
     "new",
     others=(
-        ("F", "lets you answer a form yourself and watch the modules"),
-        ("A", "shows proposed shards, for you to approve"),
+        ("simulation.form", "lets you answer a form yourself and watch the modules"),
+        ("simulation.shards", "shows proposed shards, for you to approve"),
     ),
-    alone=True,
+    needs_no_conversations=True,
 )
 """What to do when nothing was played yet."""
 

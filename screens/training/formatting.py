@@ -17,7 +17,7 @@ from engine.services.training.records import (
     TrainingRun,
 )
 from engine.text import one_line
-from screens.widgets.filling import Filling
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.states import Look
 from screens.widgets.times import date_and_minute
 
@@ -311,7 +311,7 @@ def summary_content(
     return Content.assemble(*parts)
 
 
-def filling(missing: str, hint: str, conversations: int | None) -> Filling:
+def empty_state(missing: str, hint: str, conversations: int | None) -> EmptyState:
     """How to start a run where there is none; why not where training is not possible here.
 
     Args:
@@ -326,7 +326,7 @@ def filling(missing: str, hint: str, conversations: int | None) -> Filling:
     )
     if missing:
         what += f"\n\n{one_line(missing, 300)}\n{one_line(hint, 300)}"
-        return Filling(what, "shows the reason", "new")
+        return EmptyState(what, "shows the reason", "new")
     many = "the conversations" if conversations is None else f"{conversations:,} conversations"
     starts = f"chooses out of {many}, and says first what it costs"
-    return Filling(what, starts, "new")
+    return EmptyState(what, starts, "new")

@@ -212,7 +212,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
             ("", "") if self.choices is None else (self.choices.missing, self.choices.hint)
         )
         if self.has_class("-empty"):
-            self.show_empty(formatting.filling(missing, hint, self._conversations))
+            self.show_empty(formatting.empty_state(missing, hint, self._conversations))
         self.query_one("#summary", Static).update(
             formatting.summary_content(self.runs, len(self.marks), self._starting, missing, hint)
         )

@@ -37,8 +37,8 @@ from screens.trees.formatting import format_config
 from screens.trees.run_form import TreeRunForm
 from screens.trees.scatter import Point, Scatter
 from screens.trees.screen import TreeScreen
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import Filling
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.row_table import Column, RowTable
 
@@ -152,7 +152,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(summary)
         self.set_class(not items, "-empty")
         if not items:
-            self.show_empty(_filling(self._query))
+            self.show_empty(_empty_state(self._query))
         if self.focused is None and items:  # the table was hidden while it was empty
             self.table.focus()
 
@@ -358,11 +358,11 @@ def _legend(deciles: Deciles, points: int) -> Content:
     )
 
 
-def _filling(query: ListQuery) -> Filling:
+def _empty_state(query: ListQuery) -> EmptyState:
     starts = "grows them, and says first for how many conversations"
     if query.filter:
         shown = one_line(str(query.filter), 80)
         what = f"No tree of a conversation that matches {shown}."
-        return Filling(what, starts, "run_trees", others=(("escape", "clears the filter"),))
+        return EmptyState(what, starts, "run_trees", others=(("trees.clear", "clears the filter"),))
     what = "No response trees yet: all answers that a model may give, with their probabilities."
-    return Filling(what, starts, "run_trees")
+    return EmptyState(what, starts, "run_trees")

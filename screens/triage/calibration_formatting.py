@@ -17,7 +17,7 @@ from engine.records.interval import Interval
 from engine.records.triage import Verdict
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
-from screens.widgets.filling import SCORE, Filling
+from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.states import VERDICT_LOOKS
 
 Piece = tuple[str, str] | str
@@ -197,11 +197,11 @@ def filters_content(report: CalibrationReport, width: int) -> Content:
     return Content("\n").join(lines)
 
 
-def filling(report: CalibrationReport) -> Filling:
+def empty_state(report: CalibrationReport) -> EmptyState:
     """What to do when there is nothing to calibrate."""
     if not report.rate.scored:
         return SCORE
-    return Filling(
+    return EmptyState(
         "Here your verdicts are compared with the scores. No scored conversation has a verdict yet.\n"
         f"About {MIN_VERDICTS} verdicts suggest a threshold.",
         "goes to triage; there, O and then “calibration” chooses a fair sample",

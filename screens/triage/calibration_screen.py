@@ -134,7 +134,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         empty = report.verdicts == 0
         self.set_class(empty, "-empty")
         if empty:
-            self.show_empty(words.filling(report))
+            self.show_empty(words.empty_state(report))
             return
         self.query_one("#verdicts", Static).update(words.verdicts_content(report))
         self.query_one("#threshold", Static).update(words.threshold_content(report))

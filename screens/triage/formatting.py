@@ -14,7 +14,7 @@ from engine.records.example_probes import ExampleProbe, ExampleProbeChange
 from engine.records.triage import QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
-from screens.widgets.filling import SCORE, Filling
+from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.states import VERDICT_LOOKS
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
@@ -119,23 +119,26 @@ def status_line(
     return Content.assemble(*parts)
 
 
-def filling(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Filling:
+def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> EmptyState:
     """Why the queue is empty, and what to do."""
     if narrowed:
-        return Filling(
+        return EmptyState(
             "Nothing waits for a verdict in this order and with this filter.",
             "chooses another order",
             "order",
-            others=(("f", "changes the filter"),),
+            others=(("triage.filter", "changes the filter"),),
         )
     if not scored:
         return SCORE
     given = number_format.counted(sum(tally.values()), "verdict")
-    return Filling(
+    return EmptyState(
         f"Nothing is left in the queue. {given} given.",
         "shows what your verdicts say of the scores",
         "calibration",
-        others=(("u", "takes the newest verdict back"), ("2", "goes to the list")),
+        others=(
+            ("triage.undo", "takes the newest verdict back"),
+            ("app.switch-mode-conversations", "goes to the list"),
+        ),
     )
 
 

@@ -198,7 +198,7 @@ class TriageScreen(WorkbenchScreen[None]):
         )
         narrowed = self._scored and (bool(self._narrowed_to()) or self.order != "threshold")
         if self.conversation is None:
-            self.show_empty(formatting.filling(status.tally, self._scored, narrowed))
+            self.show_empty(formatting.empty_state(status.tally, self._scored, narrowed))
 
     def _narrowed_to(self) -> str:
         """What is judged, in words; empty when it is everything."""

@@ -14,7 +14,7 @@ from engine.records.validation import Missing
 from engine.services.validation.records import ValidationReport
 from engine.text import one_line
 from screens.shell.figures import Figure
-from screens.widgets.filling import Filling
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.report_columns import first_figure
 
 LONGEST = 400
@@ -94,9 +94,9 @@ def missing_content(missing: Sequence[Missing]) -> Content:
     return Content("\n").join(lines)
 
 
-def filling(missing: Sequence[Missing]) -> Filling:
+def empty_state(missing: Sequence[Missing]) -> EmptyState:
     """What to do when no metric can be compared with any truth."""
-    return Filling(
+    return EmptyState(
         "Nothing to validate yet.\n\n"
         "Here every metric is compared with what is known of the conversations:\n"
         "rewards, completion, gold goals, judged answers that came with the import.\n\n"

@@ -25,8 +25,8 @@ from screens.shell.figures import Figure, choose_figure
 from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.validation import formatting
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import Filling
 from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.report_columns import NO_COLUMNS, Listed, report_columns
 from screens.widgets.row_table import RowTable
@@ -131,7 +131,9 @@ class ValidationScreen(WorkbenchScreen[None]):
             self._show_summary()
         else:
             again = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
-            self.show_empty(Filling(again, "works it out again", "again", alone=True))
+            self.show_empty(
+                EmptyState(again, "works it out again", "again", needs_no_conversations=True)
+            )
         if not isinstance(error, Cancelled):
             self.show_error(error)
 
@@ -140,7 +142,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         self.set_class(not report.tables, "-empty")
         if not report.tables:
             self.query_one("#summary", Static).update("")
-            self.show_empty(formatting.filling(report.missing))
+            self.show_empty(formatting.empty_state(report.missing))
             return
         self._turn_to(min(self._page, formatting.pages(report) - 1))
 

@@ -22,20 +22,20 @@ from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch import formatting
 from screens.watch.dialogs import RulesDialog, WatchDialog
+from screens.widgets.empty_state import EmptyState
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.filling import Filling
 from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.row_table import RowTable
 
 LISTEN_SECONDS = 0.5
 """Seconds between two looks at the events."""
 
-WAITING = Filling(
+WAITING = EmptyState(
     "No event yet. The past conversations are read first; then what is new is listed here.",
     "shows how often each signal was right on past conversations",
     "rules",
 )
-NOTHING = Filling(
+NOTHING = EmptyState(
     "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
     "It needs 20 past conversations in the project.",
     "watches a file or a folder",
@@ -139,11 +139,11 @@ class WatchScreen(WorkbenchScreen[None]):
             Content("") if row is None else formatting.event_text(row)
         )
 
-    def _empty(self) -> Filling:
+    def _empty(self) -> EmptyState:
         """Why no event is listed."""
         if self._kept:
             what = f"No event of {len(self._kept):,} has these words."
-            return Filling(what, "changes the words", "filter")
+            return EmptyState(what, "changes the words", "filter")
         return WAITING if self._watching() else NOTHING
 
     def _show_summary(self) -> None:

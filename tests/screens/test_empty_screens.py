@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.widgets import Static
 
+import screens
 from engine.jobs.runner import JobRunner
 from engine.stages.importing import ImportStage
 from engine.store.project import Project
@@ -16,10 +18,14 @@ from screens.shell.dialogs.basic import ChoiceDialog, Dialog
 from screens.shell.dialogs.importing import ImportDialog
 from screens.shell.dialogs.run import RunDialog
 from screens.shell.dialogs.run_form import RunForm
+from screens.shell.key_table import key_table
+from screens.shell.recent_projects import Shell
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch.dialogs import WatchDialog
+from screens.widgets.empty_state import EmptyState
 from tests.screens.driving import opened, press, settle
 from tests.screens.project import ScreenProject, open_copy
+from workbench.app import WorkbenchApp
 
 WAYS = {
     "list": ("2",),
@@ -90,3 +96,38 @@ async def test_enter_starts_what_fills_the_screen(tmp_path: Path, conversations:
             await press(pilot, "1", "1")
             await settle(pilot)
             assert app.current_mode == "overview"
+
+
+async def test_the_keys_in_force_are_named(tmp_path: Path) -> None:
+    """An empty screen names the keys that a person chose, and its lines are as long with them."""
+    made = fresh(tmp_path, 3)
+    keys = {"triage.undo": "ctrl+b", "app.switch-mode-conversations": "f5"}
+    app = WorkbenchApp(made.services(), made.subscribe, shell=Shell(keymap=keys))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "3")
+        front = app.screen
+        assert isinstance(front, WorkbenchScreen)
+        others = (("triage.undo", "takes it back"), ("app.switch-mode-conversations", "the list"))
+        front.show_empty(EmptyState("Done.", "orders", "order", "", others, True))
+        said = str(front.query_one(".empty", Static).render())
+    _, lines = said.split("\n\n")
+    assert lines.split("\n") == [
+        "enter  orders       ",
+        "ctrl+b takes it back",
+        "f5     the list     ",
+    ]
+
+
+def test_empty_screens_name_actions_of_the_key_map() -> None:
+    """Every further action that an empty screen offers is one of the table of keys."""
+    known = {action.id for place in key_table(WorkbenchApp) for action in place.actions}
+    folder = Path(screens.__file__).parent
+    sources = [path.read_text("utf-8") for path in folder.rglob("*.py")]
+    named = {
+        name
+        for source in sources
+        if "EmptyState(" in source
+        for name in re.findall(r'\("([a-z]+\.[a-z-]+)", "[a-z]', source)
+    }
+    assert len(named) >= 10
+    assert named <= known

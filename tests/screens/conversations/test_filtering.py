@@ -77,7 +77,7 @@ class TestSearch:
             await filtered(pilot, "zebra")
 
             assert "None of 36 conversations matches: zebra" in text(pilot)
-            assert "escape clears it" in text(pilot)
+            assert "esc   clears it" in text(pilot)
 
             await press(pilot, "escape", "down")
 

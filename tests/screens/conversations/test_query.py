@@ -26,7 +26,7 @@ class TestListQuery:
         """An empty list shows the whole filter that left everything out."""
         query = ListQuery(parse_filter("state:incomplete verdict:none source:web lamp"))
 
-        shown = no_match(3, query).what
+        shown = no_match(3, query).message
         assert (
             "None of 3 conversations matches: state:incomplete verdict:none source:web lamp"
             in shown
