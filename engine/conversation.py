@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Literal, get_args
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
@@ -189,13 +190,15 @@ def without_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
+def turn_numbers(messages: Iterable[Message]) -> list[int]:
+    """The turn of each message, from 1; hidden messages are counted, because the reader shows them."""
+    opens = (index == 0 or opens_turn(message.role) for index, message in enumerate(messages))
+    return list(accumulate(opens, initial=0))[1:]
+
+
 def count_turns(messages: Iterable[Message]) -> int:
-    """Number of turns, hidden messages included, because the reader shows them."""
-    turns = 0
-    for index, message in enumerate(messages):
-        if index == 0 or opens_turn(message.role):
-            turns += 1
-    return turns
+    """Number of turns, hidden messages included."""
+    return max(turn_numbers(messages), default=0)
 
 
 _ascii_json = json.JSONEncoder(separators=(",", ":")).encode

@@ -118,7 +118,7 @@ FIELDS: Mapping[str, Field] = {
         Field(
             "kl",
             "number",
-            "bits by which the model as it is lies from the one with the adapter, mean over its boundaries",
+            "KL divergence of base from fine-tuned model, in bits, mean over boundaries",
             example="kl>.5",
         ),
         Field("turns", "number", "number of turns"),

@@ -16,7 +16,7 @@ class ConversationRow:
     Attributes:
         opening: The beginning of the first user message that says more than what conversations share.
         success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
-        kl: Mean divergence of the model as it is from the one with its adapter, in bits; None where not measured.
+        kl: KL(base || fine-tuned), in bits, mean over boundaries; None where not measured.
         messages_before: Number of messages of the text that an import last replaced; None if none was.
     """
 

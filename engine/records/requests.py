@@ -15,7 +15,8 @@ class Request:
         number: From 1.
         first, last: Indices of its first and its last message. The first request has what stands before it too, such
             as a system message.
-        turns: Number of the user's messages.
+        turn: Number of the turn that its opening begins.
+        user_messages: Number of the user's messages.
         opening: The message of the user that begins it.
         p: Completeness at the last boundary in it, `p_end / (p_end + p_continue)`; None where nothing is scored.
     """
@@ -23,7 +24,8 @@ class Request:
     number: int
     first: int
     last: int
-    turns: int
+    turn: int
+    user_messages: int
     opening: str
     p: float | None
     state: State

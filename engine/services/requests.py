@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from engine.completeness.request_starts import FALL, request_starts
+from engine.completeness.starts_by_curve import FALL, starts_by_curve
 from engine.model.chat import Role
 from engine.records.requests import Request
 from engine.records.simulation import PlayRow
 from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.request_starts import RequestStartScenario
+from engine.simulate.starts_by_model import RequestStartScenario
 from engine.store import conversations, requests, scores
 from engine.store.project import Project
 from engine.views.requests import requests_of
@@ -46,7 +46,7 @@ class RequestService:
         further ones. Conversations without a score are left as they are.
 
         Args:
-            fall: See `request_starts`.
+            fall: See `starts_by_curve`.
         """
         total = 0
         for start in range(0, len(wanted), _PAGE):
@@ -57,13 +57,13 @@ class RequestService:
                 for key, messages in conversations.conversations_for(conn, page):
                     if key in curves and curves[key].curve:
                         curve = {one.message: one.p_end_normalised for one in curves[key].curve}
-                        found.append((key, request_starts(messages, curve, fall)))
+                        found.append((key, starts_by_curve(messages, curve, fall)))
             self._project.write(partial(requests.put_found, found=found))
             total += sum(len(starts) for _, starts in found)
         self._changed()
         return total
 
-    def take(self, rows: Sequence[PlayRow]) -> int:
+    def store_found_by_model(self, rows: Sequence[PlayRow]) -> int:
         """Stores what a model found (see `asking_simulation`) in place of what was found before; returns how many
         further requests."""
         found = [(int(row.result["conversation"]), list(row.result["starts"])) for row in rows]
@@ -78,7 +78,7 @@ def asking_simulation(
     wanted: Sequence[int],
     options: SimulationOptions,
 ) -> Simulation:
-    """Returns the simulation that asks a model about each message of a user that follows an answer.
+    """Returns the simulation that asks a model about each message of a user that follows an answer, without the first.
 
     Raises:
         UsageError: A model does not exist or cannot be used.

@@ -1,38 +1,17 @@
-"""Divergences of the model as it is from the model with an adapter, at every boundary of conversations."""
+"""KL(base || fine-tuned), in bits, at every boundary of conversations."""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from engine.records.divergences import Divergence
 from engine.store import settings
 from engine.store.sql import chunks, placeholders, to_json
 
 _KEY = "divergence_config"
 """Setting: the hash of the divergences that are shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class DivergenceEntry:
-    """The divergences of one conversation.
-
-    Attributes:
-        curve: (index of the boundary's message, bits) in order; empty where it could not be read.
-        reason: Why there is none, or what was left out; required without a curve.
-        tokens: Tokens of its log that were read.
-    """
-
-    conversation_id: int
-    curve: tuple[tuple[int, float], ...]
-    reason: str | None
-    tokens: int
-
-    @property
-    def mean(self) -> float | None:
-        """Mean over the boundaries in bits; None without any."""
-        return sum(bits for _, bits in self.curve) / len(self.curve) if self.curve else None
 
 
 def register(conn: sqlite3.Connection, config_hash: str, model: str, adapter: str) -> None:
@@ -51,15 +30,18 @@ def in_force(conn: sqlite3.Connection) -> str | None:
 
 
 def add(
-    conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[DivergenceEntry]
+    conn: sqlite3.Connection,
+    config_hash: str,
+    run_id: int,
+    entries: Sequence[tuple[int, Divergence]],
 ) -> None:
-    """Stores rows of a registered configuration, none of which is stored yet."""
+    """Stores divergences by conversation under a registered configuration, none of which is stored yet."""
     conn.executemany(
         "INSERT INTO divergence (config_hash, conversation_id, run_id, mean, curve, reason)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (config_hash, one.conversation_id, run_id, one.mean, to_json(one.curve), one.reason)
-            for one in entries
+            (config_hash, key, run_id, one.mean, to_json(one.curve), one.reason)
+            for key, one in entries
         ],
     )
 
@@ -92,16 +74,21 @@ def means(
     return found
 
 
-def ends(conn: sqlite3.Connection, config_hash: str) -> list[tuple[float, float | None]]:
-    """For each conversation with a curve the divergence at its last boundary, and the mean at the earlier ones; None
-    where there is no earlier one."""
-    rows = conn.execute(
-        "SELECT (SELECT value ->> 1 FROM json_each(curve) ORDER BY key DESC LIMIT 1),"
-        " mean, json_array_length(curve) FROM divergence WHERE config_hash = ? AND mean IS NOT NULL"
-        " ORDER BY conversation_id",
-        (config_hash,),
-    )
-    return [
-        (last, (mean * count - last) / (count - 1) if count > 1 else None)
-        for last, mean, count in rows
-    ]
+def ends(
+    conn: sqlite3.Connection, wanted: Sequence[int], config_hash: str
+) -> list[tuple[float, float | None]]:
+    """For each of these conversations that has a curve the divergence at its last boundary, and the mean at the earlier
+    ones; None where there is no earlier one."""
+    found = []
+    for keys in chunks(wanted):
+        rows = conn.execute(
+            "SELECT (SELECT value ->> 1 FROM json_each(curve) ORDER BY key DESC LIMIT 1),"
+            " mean, json_array_length(curve) FROM divergence WHERE config_hash = ? AND mean IS NOT NULL"
+            f" AND conversation_id IN ({placeholders(keys)})",
+            (config_hash, *keys),
+        )
+        found += [
+            (last, (mean * count - last) / (count - 1) if count > 1 else None)
+            for last, mean, count in rows
+        ]
+    return found

@@ -1,4 +1,4 @@
-"""Where the further requests of a conversation begin: the index of a user's message for each request after the first.
+"""Where the further requests of a conversation begin: for each the index of a message of the user, never their first.
 
 What the program finds and what a person says are one table. A person's word on a message stays when requests are found
 anew; with a text that is replaced all of it goes.
@@ -11,8 +11,18 @@ from collections.abc import Iterable, Sequence
 
 from engine.store.sql import chunks, placeholders
 
-MANY = "SELECT conversation_id, 1 + sum(begins) AS requests FROM request_start GROUP BY conversation_id"
-"""(conversation_id, requests): number of requests of conversations with a row; all others have one."""
+_STARTS_SQL = (
+    "SELECT start.conversation_id, start.message FROM request_start AS start"
+    " JOIN message AS own ON own.conversation_id = start.conversation_id AND own.idx = start.message"
+    " WHERE start.begins AND own.role = 'user' AND EXISTS (SELECT 1 FROM message AS earlier"
+    " WHERE earlier.conversation_id = start.conversation_id AND earlier.idx < start.message"
+    " AND earlier.role = 'user')"
+)
+"""SQL of (conversation_id, message): a message of the user after their first one, so that both what is counted and what
+is shown has a message of the user in each request."""
+
+REQUEST_COUNTS_SQL = f"SELECT conversation_id, 1 + count(*) AS requests FROM ({_STARTS_SQL}) GROUP BY conversation_id"
+"""SQL of (conversation_id, requests): number of requests of conversations with a further one; all others have one."""
 
 
 def put_found(conn: sqlite3.Connection, found: Iterable[tuple[int, Sequence[int]]]) -> None:
@@ -42,9 +52,8 @@ def starts(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, list[in
     found: dict[int, list[int]] = {}
     for keys in chunks(wanted):
         for key, message in conn.execute(
-            "SELECT conversation_id, message FROM request_start"
-            f" WHERE begins AND conversation_id IN ({placeholders(keys)})"
-            " ORDER BY conversation_id, message",
+            f"{_STARTS_SQL} AND start.conversation_id IN ({placeholders(keys)})"
+            " ORDER BY start.conversation_id, start.message",
             keys,
         ):
             found.setdefault(key, []).append(message)

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from engine.conversation import Message
+from engine.conversation import Message, turn_numbers
 from engine.records.requests import Request
 from engine.records.scores import CurvePoint, DecisionRule
 from engine.store import requests, scores, settings
@@ -42,21 +42,28 @@ def split(
     """The requests of one conversation.
 
     Args:
-        starts: Indices of the messages that begin a further request, ascending.
+        starts: Indices of the messages that begin a further request, ascending (`engine.store.requests.starts`).
         curve: The boundaries in order; empty where nothing is scored.
     """
     of_user = [at for at, message in enumerate(messages) if message.role == "user"]
     if not of_user:
         return []
-    begins = [at for at in starts if at in of_user[1:]]
+    turns = turn_numbers(messages)
     found = []
-    for number, (first, end) in enumerate(pairwise([0, *begins, len(messages)]), 1):
-        turns = [at for at in of_user if first <= at < end]
+    for number, (first, end) in enumerate(pairwise([0, *starts, len(messages)]), 1):
+        own = [at for at in of_user if first <= at < end]
         inside = [point for point in curve if first <= point.message < end]
         p = inside[-1].p_end_normalised if inside else None
         found.append(
             Request(
-                number, first, end - 1, len(turns), messages[turns[0]].content, p, rule.state(p)
+                number,
+                first,
+                end - 1,
+                turns[own[0]],
+                len(own),
+                messages[own[0]].content,
+                p,
+                rule.state(p),
             )
         )
     return found

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.divergence import ItemDivergence
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.chat import Call, Completion
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt
+from engine.records.divergences import Divergence
 from engine.trees.growth import Budget, Work
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord
@@ -82,10 +82,9 @@ class ModelClient(ABC):
 
     def divergences(
         self, items: Sequence[LogItem], adapter: Path, progress: OnProgress | None = None
-    ) -> list[ItemDivergence]:
-        """How far the loaded model lies from itself with its adapter at every boundary; see
-        `engine.completeness.divergence`. Only a model of this machine that was loaded with the adapter, not merged,
-        can answer. The count of `progress` is tokens read."""
+    ) -> list[Divergence]:
+        """KL(base || fine-tuned) at every boundary; see `engine.completeness.divergence`. Only a model of this machine
+        that was loaded with the adapter, not merged, can answer. The count of `progress` is tokens read."""
         return self.ask(Diverge(items, adapter), progress)
 
     def generate(

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.divergence import ItemDivergence
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt
+from engine.records.divergences import Divergence
 from engine.trees.growth import Budget, Work
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord
@@ -110,7 +110,7 @@ class Score(Request[list[ItemScore]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Diverge(Request[list[ItemDivergence]]):
+class Diverge(Request[list[Divergence]]):
     """See `ModelClient.divergences`."""
 
     items: Sequence[LogItem]

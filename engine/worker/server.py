@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, score_block
-from engine.completeness.divergence import ItemDivergence, read_divergences
+from engine.completeness.divergence import read_divergences
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.logs import log_tokens
 from engine.completeness.scoring import BoundaryScorer
@@ -28,6 +28,7 @@ from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.prompt_files import frame
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
+from engine.records.divergences import Divergence
 from engine.trees.growth import Work
 from engine.worker import protocol
 from engine.worker.bench_scoring import bench_growing, bench_prompts, bench_scoring
@@ -264,7 +265,7 @@ class Server:
             kept=self._kept_logs if request.growing else None,
         )
 
-    def _diverge(self, request: Diverge) -> list[ItemDivergence]:
+    def _diverge(self, request: Diverge) -> list[Divergence]:
         model = self._ready()
         self._ready_scorer().forget()
         return read_divergences(model, request.adapter, request.items, self._progress())

@@ -20,7 +20,7 @@ COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
     "p": "score",
     "success": "probability of success, by your verdicts",
-    "kl": "divergence of the model as it is from the trained one",
+    "kl": "KL divergence of base from fine-tuned model, in bits",
     "turns": "turns",
     "messages": "messages",
     "length": "length, in characters",

@@ -25,7 +25,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "date": "date",
     "p": "score",
     "success": "probability of success",
-    "kl": "divergence (KL)",
+    "kl": "KL divergence",
     "turns": "turns",
     "messages": "messages",
     "length": "length",

@@ -107,15 +107,13 @@ def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
 
 def requests_content(facts: Facts) -> Content:
     """A line for each request: its first turn, completeness and beginning."""
-    turns = {message.index: message.turn for message in facts.messages if message.role == "user"}
     lines = []
     for one in facts.requests:
-        begins = next(turn for at, turn in turns.items() if at >= one.first)
         look = STATE_LOOKS[one.state]
         p = "" if one.p is None else f" {number_format.probability(one.p, facts.digits)}"
         lines.append(
             Content.assemble(
-                (f"turn {begins:<3} ", "$tone-muted"),
+                (f"turn {one.turn:<3} ", "$tone-muted"),
                 (f"{look.glyph}{p} ", look.tone_variable),
                 one_line(one.opening, 60),
             )

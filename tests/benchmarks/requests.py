@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.completeness.request_starts import FALL, request_starts
+from engine.completeness.starts_by_curve import FALL, starts_by_curve
 from engine.conversation import Message
 from engine.store import conversations, imports, scores
 from engine.store.project import Project
@@ -75,9 +75,9 @@ def high_score(least: float) -> Found:
 
 
 RULES: Mapping[str, Found] = {
-    f"the score falls by more than {FALL} (`requests find`)": request_starts,
-    "it falls by more than .3": lambda messages, curve: request_starts(messages, curve, 0.3),
-    "it falls by more than .1": lambda messages, curve: request_starts(messages, curve, 0.1),
+    f"the score falls by more than {FALL} (`requests find`)": starts_by_curve,
+    "it falls by more than .3": lambda messages, curve: starts_by_curve(messages, curve, 0.3),
+    "it falls by more than .1": lambda messages, curve: starts_by_curve(messages, curve, 0.1),
     "it is at least .5 before": high_score(0.5),
     "it is at least .2 before": high_score(0.2),
     "every message": high_score(0.0),

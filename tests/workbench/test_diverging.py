@@ -22,13 +22,19 @@ def test_divergence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 3
     first = json.loads(capsys.readouterr().out)
     assert (first["conversations"], [one["id"] for one in first["largest"]]) == (1, ["a"])
-    assert first["last"]["bits"] > 0.01
+    assert first["at_end"]["bits"] > 0.01
     assert first["largest"][0]["kl"] * 2 == pytest.approx(
-        first["last"]["bits"] + first["earlier"]["bits"]
+        first["at_end"]["bits"] + first["at_earlier_boundaries"]["bits"]
     )
     assert main(words) == 0
     again = capsys.readouterr()
     assert json.loads(again.out) == first
     assert "2 were measured before" in again.err
+    for chosen in (["--filter", "name:b"], ["--limit", "1"]):
+        assert main([*words, *chosen]) == 0
+        some = json.loads(capsys.readouterr().out)
+        assert (some["conversations"], [one["id"] for one in some["largest"]]) == (
+            (1, ["a"]) if chosen[0] == "--limit" else (0, [])
+        )
     assert main(["list", path, "--sort", "kl", "--filter", "kl>0.01", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kl"] == first["largest"][0]["kl"]

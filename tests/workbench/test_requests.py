@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.store import runs, scores, settings
+from engine.store import requests, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from tests.engine.store.support import fill, talk
@@ -110,6 +110,27 @@ class TestFinding:
         assert found(capsys, path)["two"] == [(0, 1, 0.9), (2, 5, 0.3)]
         assert main(["requests", "mark", path, "two", "1"]) == 2
         assert "Turns in which the user speaks again: 2, 3" in capsys.readouterr().err
+
+    def test_the_turn_to_mark_is_listed(
+        self, path: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """`list` has the turn that `mark` takes, and the number of the user's messages."""
+        assert main(["requests", "find", path]) == 0
+        listed = told(capsys, "requests", "list", path, "--filter", "name:two")["conversations"]
+        shape = [(one["turn"], one["user_messages"]) for one in listed[0]["requests"]]
+        assert shape == [(1, 2), (3, 1)]
+        assert main(["requests", "mark", path, "two", "3", "--not"]) == 0
+        assert len(found(capsys, path)["two"]) == 1
+
+    def test_what_is_counted_is_what_is_listed(
+        self, path: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The first message of a user, one of the assistant and one that is not there begin no further request."""
+        with Project.open(Path(path)) as project:
+            project.write(lambda conn: requests.put_found(conn, [(2, [0, 1, 99])]))
+        assert len(found(capsys, path)["one"]) == 1
+        assert main(["list", path, "--filter", "requests>1", "--json"]) == 0
+        assert capsys.readouterr().out == ""
 
     def test_by_a_model(
         self, tuned_shallow: None, path: str, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""`workbench run divergence`: how far the model as it is lies from the model with its adapter."""
+"""`workbench run divergence`: KL(base || fine-tuned) at the boundaries of conversations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from engine.filters import ListQuery
+from engine.number_format import counted
 from engine.records.interval import Z95
 from engine.services.run_requests import ScoringRequest
 from engine.services.workspace import Workspace
@@ -38,17 +38,17 @@ def run_divergence_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_divergence(arguments: argparse.Namespace) -> int:
-    """Measures what was not measured yet, and prints the means and the conversations with the largest divergence.
+    """Measures what was not measured yet, and prints the means and the conversations with the largest ones, both of the
+    conversations that the options choose.
 
     Raises:
         UsageError: There is no such model or adapter.
     """
-    wanted = read_filter(arguments.filter)
     request = ScoringRequest(
         model=arguments.model,
         adapter=arguments.adapter or None,
         context=arguments.context,
-        filter=wanted,
+        filter=read_filter(arguments.filter),
         held_out_by=arguments.held_out_by,
         limit=arguments.limit,
     )
@@ -58,23 +58,26 @@ def run_divergence(arguments: argparse.Namespace) -> int:
         stage = stages[-1]
         assert isinstance(stage, DivergenceStage)
         with workspace.project.reading() as conn:
-            ends = divergences.ends(conn, stage.config_hash)
-        rows = workspace.services().conversations
-        most = rows.rows(rows.ids(ListQuery(wanted, "kl", True))[:LARGEST])
-    last = _Mean.of([bits for bits, _ in ends])
+            chosen = stage.selection.ids(conn)
+            ends = divergences.ends(conn, chosen, stage.config_hash)
+            means = divergences.means(conn, chosen, stage.config_hash)
+        most = sorted(means, key=lambda key: (-means[key], key))[:LARGEST]
+        rows = workspace.services().conversations.rows(most)
+    largest = [(row.external_id, means[row.id]) for row in rows]
+    at_end = _Mean.of([bits for bits, _ in ends])
     earlier = _Mean.of([bits for _, bits in ends if bits is not None])
     result: dict[str, Any] = {
         "conversations": len(ends),
-        "last": asdict(last),
-        "earlier": asdict(earlier),
-        "largest": [{"id": row.external_id, "kl": row.kl} for row in most if row.kl is not None],
+        "at_end": asdict(at_end),
+        "at_earlier_boundaries": asdict(earlier),
+        "largest": [{"id": name, "kl": bits} for name, bits in largest],
     }
     lines = [
-        f"KL divergence from the model as it is, of {len(ends):,} conversations:",
-        f"  at their end       {last}",
-        f"  at earlier turns   {earlier}",
-        "the largest means over the turns of a conversation (--filter 'kl>1', and `list --sort kl --reverse`):",
-        *(f"  {row.kl:6.2f} bits  {one_line(row.external_id, 60)}" for row in most if row.kl is not None),
+        f"KL(base || fine-tuned) of {counted(len(ends), 'conversation')}:",
+        f"  at their end            {at_end}",
+        f"  at earlier boundaries   {earlier}",
+        "Conversations with the largest mean (also: `list --sort kl --reverse`):",
+        *(f"  {bits:6.2f} bits  {one_line(name, 60)}" for name, bits in largest),
     ]  # fmt: skip
     Result(lines, result).print(arguments.json)
     return WITH_GAPS if stage.without else DONE

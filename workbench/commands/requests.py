@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.completeness.request_starts import FALL
-from engine.errors import UsageError
+from engine.completeness.starts_by_curve import FALL
+from engine.errors import NotFound, NotYet, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted, probability
 from engine.services.requests import asking_simulation
@@ -45,7 +45,7 @@ def find_options(parser: argparse.ArgumentParser) -> None:
 
 
 def find(arguments: argparse.Namespace) -> int:
-    """Finds where further requests begin, in place of what was found before. What a person said stays.
+    """Finds where requests after the first begin, in place of what was found before. What a person said stays.
 
     Raises:
         UsageError: Nothing matches, or nothing is scored.
@@ -61,7 +61,7 @@ def find(arguments: argparse.Namespace) -> int:
                 row.id for row in services.conversations.rows(wanted) if row.p_end is not None
             ]
             if not scored:
-                raise UsageError(
+                raise NotYet(
                     "None of these conversations has a score.", "`workbench run complete PROJECT`."
                 )
             looked_at, found = len(scored), services.requests.find_by_curve(scored, arguments.fall)
@@ -72,7 +72,7 @@ def find(arguments: argparse.Namespace) -> int:
             )
             rows = played(workspace, simulation)
             over = [row for row in rows if row.reason is None]
-            looked_at, found = len(over), services.requests.take(over)
+            looked_at, found = len(over), services.requests.store_found_by_model(over)
             code = exit_code(rows)
     if arguments.json:
         print_json({"conversations": looked_at, "further_requests": found})
@@ -93,7 +93,7 @@ def list_requests_options(parser: argparse.ArgumentParser) -> None:
 
 
 def list_requests(arguments: argparse.Namespace) -> int:
-    """Prints the requests of conversations with completeness, a row each.
+    """Prints the requests of conversations with completeness, a row each, the first ones included.
 
     Raises:
         UsageError: Nothing matches.
@@ -106,13 +106,13 @@ def list_requests(arguments: argparse.Namespace) -> int:
             found = list(requests_of(conn, wanted))
     lines = cell_lines(
         [
-            ("conversation", "text"), ("request", "count"), ("of", "count"), ("turns", "count"),
-            ("state", "text"), ("p", "text"), ("opening", "text"),
+            ("conversation", "text"), ("request", "count"), ("requests", "count"), ("turn", "count"),
+            ("user messages", "count"), ("state", "text"), ("p", "text"), ("opening", "text"),
         ],
         [
             (
-                one_line(names[key], 30), one.number, len(requests), one.turns, str(one.state),
-                probability(one.p), one_line(one.opening, 60),
+                one_line(names[key], 30), one.number, len(requests), one.turn, one.user_messages,
+                str(one.state), probability(one.p), one_line(one.opening, 60),
             )
             for key, requests in found
             for one in requests
@@ -130,7 +130,12 @@ def mark_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `mark`."""
     parser.add_argument("project")
     parser.add_argument("conversation", metavar="ID", help="id of the conversation")
-    parser.add_argument("turn", type=positive, metavar="TURN", help="number of the turn")
+    parser.add_argument(
+        "turn",
+        type=positive,
+        metavar="TURN",
+        help="number of the turn, as in `requests list` and in the reader",
+    )
     parser.add_argument(
         "--not", dest="none", action="store_true", help="no request begins there, whatever is found"
     )
@@ -138,7 +143,7 @@ def mark_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mark(arguments: argparse.Namespace) -> int:
-    """Says that a request begins with a turn, or that none does.
+    """Says that a further request begins with a turn, or that none does.
 
     Raises:
         UsageError: There is no such conversation or turn.
@@ -171,5 +176,5 @@ def mark(arguments: argparse.Namespace) -> int:
 def _wanted(services: Services, text: str) -> Sequence[int]:
     found = services.conversations.ids(ListQuery(read_filter(text)))
     if not found:
-        raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
+        raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
     return found

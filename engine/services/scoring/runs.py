@@ -178,7 +178,7 @@ class ScoringRuns:
         return False
 
     def divergence(self, request: ScoringRequest) -> list[Stage]:
-        """The stages of a run that measures how far a model lies from itself with an adapter: tuning if it was never
+        """The stages of a run that measures KL(base || fine-tuned) at every boundary: tuning if the model was never
         tuned here, then the divergences.
 
         Args:

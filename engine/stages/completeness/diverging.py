@@ -1,26 +1,26 @@
-"""The stage that measures how far the model as it is lies from the model with its adapter."""
+"""The stage that measures KL(base || fine-tuned) at every boundary of conversations."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine.completeness.boundaries import RULE
-from engine.completeness.divergence import ItemDivergence
 from engine.jobs.contract import Progress
+from engine.records.divergences import Divergence
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.logs import NO_BOUNDARY, logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
 from engine.store import conversations, divergences
-from engine.store.divergences import DivergenceEntry
 from engine.store.project import Project
 from engine.worker.client import ModelProcess, OnProgress
 
 
-class DivergenceStage(BlockStage[int, DivergenceEntry]):
+class DivergenceStage(BlockStage[int, tuple[int, Divergence]]):
     """Reads the conversations that were not measured with this adapter yet, each without and with it."""
 
     name = "divergence"
@@ -33,9 +33,9 @@ class DivergenceStage(BlockStage[int, DivergenceEntry]):
         *,
         selection: Selection = ALL,
     ) -> None:
-        """Prepares a run; `model` has an adapter, and is of this machine."""
+        """Prepares a run; `model` has an adapter, and is of this machine. `selection`: the conversations to measure."""
         super().__init__(project, process, model)
-        self._selection = selection
+        self.selection = selection
         self._tokens = self.measured = self.without = self.skipped = 0
 
     @property
@@ -58,7 +58,7 @@ class DivergenceStage(BlockStage[int, DivergenceEntry]):
         """
         key, model = self.config_hash, self._work.model
         with self._project.reading() as conn:
-            every = self._selection.ids(conn)
+            every = self.selection.ids(conn)
             missing = set(divergences.ids_without(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         self.skipped = len(every) - len(missing)
@@ -81,20 +81,20 @@ class DivergenceStage(BlockStage[int, DivergenceEntry]):
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
         return Progress(done, total, f"{self._tokens + count:,} tokens read")
 
-    def _key_of(self, entry: DivergenceEntry) -> int:
-        return entry.conversation_id
+    def _key_of(self, entry: tuple[int, Divergence]) -> int:
+        return entry[0]
 
     def _store(
-        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[DivergenceEntry]
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[tuple[int, Divergence]]
     ) -> None:
         divergences.add(conn, self.config_hash, run_id, entries)
 
-    def _tally(self, entries: Sequence[DivergenceEntry]) -> None:
-        self._tokens += 2 * sum(entry.tokens for entry in entries)
-        self.measured += sum(1 for entry in entries if entry.curve)
-        self.without += sum(1 for entry in entries if not entry.curve)
+    def _tally(self, entries: Sequence[tuple[int, Divergence]]) -> None:
+        self._tokens += 2 * sum(one.tokens for _, one in entries)
+        self.measured += sum(1 for _, one in entries if one.curve)
+        self.without += sum(1 for _, one in entries if not one.curve)
 
-    def _answer(self, block: Sequence[int], report: OnProgress) -> list[DivergenceEntry]:
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[tuple[int, Divergence]]:
         logs = logs_of(self._project, block)
         readable = [log for log in logs if log.item.boundaries]
         adapter = self._work.model.adapter
@@ -102,12 +102,12 @@ class DivergenceStage(BlockStage[int, DivergenceEntry]):
         results = self._work.each(
             [log.item for log in readable],
             lambda items: self._work.process.divergences(items, adapter, report),
-            lambda reason: ItemDivergence((), 0, reason),
+            lambda reason: Divergence((), 0, reason),
         )
         found = {log.id: result for log, result in zip(readable, results, strict=True)}
         entries = []
         for log in logs:
-            result = found.get(log.id, ItemDivergence((), 0, NO_BOUNDARY))
+            result = found.get(log.id, Divergence((), 0, NO_BOUNDARY))
             curve = tuple((log.pieces[at].message, bits) for at, bits in result.curve)
-            entries.append(DivergenceEntry(log.id, curve, result.reason, result.tokens))
+            entries.append((log.id, replace(result, curve=curve)))
         return entries

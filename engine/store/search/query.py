@@ -25,7 +25,7 @@ from engine.store import cjk_index, divergences, facets, scores, settings, trees
 from engine.store.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.store.goals import groups as goal_groups
 from engine.store.idset import IdSet, read_ids
-from engine.store.requests import MANY
+from engine.store.requests import REQUEST_COUNTS_SQL
 from engine.store.scores import state_sql
 from engine.store.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
 from engine.store.sql import MESSAGE_BITS, placeholders
@@ -240,8 +240,8 @@ def _holds(
     if term.field == "requests":
         inner = _number("coalesce(requests, 1)", term)
         sql = (
-            f"SELECT id AS conversation_id FROM conversation LEFT JOIN ({MANY}) ON conversation_id = id"
-            f" WHERE {inner.text}"
+            "SELECT id AS conversation_id FROM conversation"
+            f" LEFT JOIN ({REQUEST_COUNTS_SQL}) ON conversation_id = id WHERE {inner.text}"
         )
         return _select(conn, among, sql, inner.values)
     if term.field == "remaining":

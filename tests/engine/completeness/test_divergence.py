@@ -11,6 +11,7 @@ import pytest
 
 from engine.completeness.block import LogItem
 from engine.completeness.divergence import divergence, read_divergences
+from engine.errors import Cancelled
 from engine.model.interface import Capacity, Logits, Span
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 
@@ -67,8 +68,45 @@ def test_a_log_that_does_not_fit() -> None:
     assert "over the context" in str(found.reason)
 
 
+def test_many_boundaries_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log with more boundaries than are held at once has the same divergences."""
+    items = [LogItem(("Hello. ", "Hi, bye.", "So? "), (0, 1, 2), 0)]
+    [whole] = read_divergences(Adapted(), ADAPTER, items)
+    monkeypatch.setattr("engine.completeness.divergence.HELD", 2)
+    [parts] = read_divergences(Adapted(SMALL), ADAPTER, items)
+    assert [boundary for boundary, _ in parts.curve] == [0, 1, 2]
+    assert [bits for _, bits in parts.curve] == pytest.approx([bits for _, bits in whole.curve])
+
+
+def test_the_adapter_is_on_after_a_cancel() -> None:
+    """Where a reading is cancelled without the adapter, it is put on again."""
+    model = Adapted()
+    model.cancel_after = 1
+    with pytest.raises(Cancelled):
+        read_divergences(model, ADAPTER, [LogItem(("One.",), (0,), 0)])
+    assert model.on
+
+
+def test_not_finite() -> None:
+    """What is no finite number is no divergence, and the result says so."""
+
+    class Certain(Adapted):
+        def decode(self, spans: Sequence[Span]) -> Logits:
+            rows = super().decode(spans)
+            if self.on:
+                rows[:, 0] = -np.inf
+            return rows
+
+    [found] = read_divergences(Certain(), ADAPTER, [LogItem(("One.",), (0,), 0)])
+    assert (found.curve, found.reason) == ((), "the divergence is not a finite number")
+
+
 def test_by_hand() -> None:
-    """Two equal distributions do not diverge; a fair coin from one of 1 to 3 does by 1 - log2(3) / 2 bits."""
+    """Two equal distributions do not diverge; a fair coin from one of 1 to 3 does by 1 - log2(3) / 2 bits; what neither
+    says adds nothing, and what only the base says is infinitely far."""
     fair, other = np.log([0.5, 0.5]), np.log([0.25, 0.75])
     assert divergence(fair, fair) == 0.0
     assert divergence(fair, other) == pytest.approx(1 - math.log2(3) / 2)
+    never = np.array([-np.inf])
+    assert divergence(np.append(fair, never), np.append(other, never)) == divergence(fair, other)
+    assert divergence(fair, np.array([0.0, -np.inf])) == math.inf

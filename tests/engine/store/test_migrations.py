@@ -165,7 +165,7 @@ def test_what_schema_18_brought(tmp_path: Path) -> None:
     with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
         assert divergences.in_force(conn) == "d"
         assert divergences.means(conn, [1, 2, 3]) == {1: 0.5}
-        assert divergences.ends(conn, "d") == [(0.75, 0.25)]
+        assert divergences.ends(conn, [1, 2, 3], "d") == [(0.75, 0.25)]
         assert list(divergences.ids_without(conn, "d")) == [3]
 
 

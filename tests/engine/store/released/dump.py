@@ -12,6 +12,7 @@ from array import array
 from pathlib import Path
 
 from engine.records.calibration import CompletionRate, Share
+from engine.records.divergences import Divergence
 from engine.records.example_probes import ExampleProbe, ExampleProbeTest
 from engine.records.goals import GoalDecision
 from engine.records.imports import Rejected
@@ -35,7 +36,6 @@ from engine.store import (
     watched,
 )
 from engine.store.checks import CheckEntry
-from engine.store.divergences import DivergenceEntry
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
@@ -195,8 +195,8 @@ def _probe(conn: sqlite3.Connection) -> None:
 def _diverge(conn: sqlite3.Connection) -> None:
     divergences.register(conn, "d", "tiny.gguf", "adapter")
     entries = [
-        DivergenceEntry(1, ((1, 0.25), (3, 0.75)), None, 30),
-        DivergenceEntry(2, (), "no assistant step", 0),
+        (1, Divergence(((1, 0.25), (3, 0.75)), 30)),
+        (2, Divergence((), 0, "no assistant step")),
     ]
     divergences.add(conn, "d", 1, entries)
 

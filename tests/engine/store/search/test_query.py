@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from engine.conversation import count_turns
 from engine.filters import ANY, NONE, Filter, ListQuery, SortKey, Term, parse_filter
+from engine.records.divergences import Divergence
 from engine.records.example_probes import SUCCESS, ExampleProbe
 from engine.records.scores import DecisionRule, Histogram, State
 from engine.records.triage import Verdict
 from engine.store import divergences, example_probes
 from engine.store import settings as stored
 from engine.store.conversations import ConversationStore
-from engine.store.divergences import DivergenceEntry
 from engine.store.idset import IdSet
 from engine.store.project import Project
 from engine.store.scores import normalised
@@ -236,7 +236,7 @@ def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]
         found = ExampleProbe(subject, 0.5, 2, None)
         project.write(partial(example_probes.put, found=found, values=values, in_force=True))
     diverging = [
-        DivergenceEntry(key, () if it.kl is None else ((1, it.kl),), None, 9)
+        (key, Divergence(() if it.kl is None else ((1, it.kl),), 9))
         for key, it in enumerate(made, start=1)
     ]
     project.write(lambda conn: divergences.register(conn, "d", "tiny", "adapter"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.completeness.request_starts import request_starts
+from engine.completeness.starts_by_curve import starts_by_curve
 from engine.conversation import Message
 
 TALK = [Message("assistant" if at % 2 else "user", "text") for at in range(8)]
@@ -11,18 +11,18 @@ TALK = [Message("assistant" if at % 2 else "user", "text") for at in range(8)]
 
 def test_a_request_begins_where_the_score_falls() -> None:
     """The turn over which it falls by more than the least fall begins a request; a rise or a small fall does not."""
-    assert request_starts(TALK, {1: 0.2, 3: 0.9, 5: 0.3, 7: 0.2}) == [4]
-    assert request_starts(TALK, {1: 0.2, 3: 0.9, 5: 0.3, 7: 0.2}, fall=0.05) == [4, 6]
-    assert request_starts(TALK, {1: 0.2, 3: 0.9, 5: 0.3, 7: 0.2}, fall=0.7) == []
+    assert starts_by_curve(TALK, {1: 0.2, 3: 0.9, 5: 0.3, 7: 0.2}) == [4]
+    assert starts_by_curve(TALK, {1: 0.2, 3: 0.9, 5: 0.3, 7: 0.2}, fall=0.05) == [4, 6]
+    assert starts_by_curve(TALK, {1: 0.2, 3: 0.9, 5: 0.3, 7: 0.2}, fall=0.7) == []
 
 
 def test_the_first_turn_is_no_further_request() -> None:
     """Nothing is before it, and without scores nothing is found."""
-    assert request_starts(TALK, {1: 0.0}) == []
-    assert request_starts(TALK, {}) == []
+    assert starts_by_curve(TALK, {1: 0.0}) == []
+    assert starts_by_curve(TALK, {}) == []
 
 
 def test_a_turn_without_a_boundary_keeps_the_score_before() -> None:
     """The fall is measured from the last boundary that there is, and the last one in the turn counts."""
-    assert request_starts(TALK, {1: 0.9, 5: 0.1}) == [4]
-    assert request_starts(TALK, {1: 0.9, 2: 0.1, 3: 0.8, 5: 0.8}) == []
+    assert starts_by_curve(TALK, {1: 0.9, 5: 0.1}) == [4]
+    assert starts_by_curve(TALK, {1: 0.9, 2: 0.1, 3: 0.8, 5: 0.8}) == []

@@ -33,16 +33,19 @@ class RequestStartScenario:
 
     @property
     def key(self) -> str:
-        return f"requests/{self.conversation}"
+        # With a digest: the answers of a text do not hold for the one that an import puts in its place.
+        return f"requests/{self.conversation}@{seed_from(*self.turns):08x}"
 
     @property
     def expected(self) -> float:
         return float(len(self._asked()))
 
     def _asked(self) -> list[int]:
-        """Places of the user's messages that follow an answer."""
+        """Places of the user's messages that follow an answer, without the first one: a greeting of the assistant comes
+        before the first request, not between two."""
         roles = [role for _, role, _ in self.turns]
-        return [at for at, role in enumerate(roles) if role == "user" and "assistant" in roles[:at]]
+        of_user = [at for at, role in enumerate(roles) if role == "user"]
+        return [at for at in of_user[1:] if "assistant" in roles[:at]]
 
     def play(self) -> Play:
         """Returns a new play; its result has the indices of the messages that begin a request. A message of which the

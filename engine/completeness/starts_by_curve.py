@@ -15,7 +15,7 @@ FALL = 0.2
 """Least fall of the normalised score over a turn that begins a request."""
 
 
-def request_starts(
+def starts_by_curve(
     messages: Sequence[Message], curve: Mapping[int, float], fall: float = FALL
 ) -> list[int]:
     """Returns the indices of the messages of the user that begin a further request, ascending.
