@@ -122,7 +122,7 @@ class TestSets:
         """An empty project says what to do next."""
         async with opened(empty, (80, 24), mode="9") as pilot:
             assert "Nothing has been simulated" in text(pilot)
-            assert "lets you fill a form yourself" in text(pilot)
+            assert "lets you answer a form yourself" in text(pilot)
             await press(pilot, "R", "s", "X", "o", "right", "right_square_bracket", "y")
             assert "Nothing has been simulated" in text(pilot)
 

@@ -65,7 +65,7 @@ class TestScreen:
         async with opened(support, (200, 60), mode="3") as pilot:
             assert "most informative first" in text(pilot)
             await press(pilot, "K")
-            assert "no verdict" in text(pilot).lower()
+            assert "No scored conversation has a verdict yet" in text(pilot)
             await press(pilot, "escape")
             for keys, wanted in ((30, "AUROC of success"), (6, "would change (K)")):
                 for _ in range(keys):
@@ -106,13 +106,13 @@ class TestScreen:
             assert "in force, the default" in text(pilot)
 
     async def test_nothing_judged(self) -> None:
-        """Without verdicts it says what to do; without scores that scoring comes first."""
+        """Without verdicts it says what to do; without conversations that an import comes first."""
         async with opened(judged(0), mode="3") as pilot:
             await press(pilot, "K")
-            assert "O there chooses the calibration sample" in text(pilot)
+            assert "there, O and then “calibration” chooses a fair sample" in text(pilot)
         async with opened(project_of([]), mode="3") as pilot:
             await press(pilot, "K")
-            assert "No conversation has been scored." in text(pilot)
+            assert "No conversations yet" in text(pilot)
 
     async def test_pin_and_free(self) -> None:
         """`p` pins a threshold, after which the verdicts still propose theirs; `p` again frees it."""

@@ -174,12 +174,12 @@ class TestPlace:
             await press(pilot, "q")
             assert "support/0014" in lines(pilot)[1]
 
-    async def test_nothing_scored_says_what_to_do(self) -> None:
-        """Without scores triage names the way to them."""
+    async def test_no_conversations_says_what_to_do(self) -> None:
+        """Without conversations triage names the way to them."""
         async with opened(project_of([])) as pilot:
             await press(pilot, "3")
 
-            assert "no conversation has been scored" in text(pilot)
+            assert "No conversations yet" in text(pilot)
 
     async def test_pace(self) -> None:
         """The title line says how many items an hour, from the clock."""
