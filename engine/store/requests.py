@@ -9,13 +9,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from engine.store.sql import chunks, placeholders
+from engine.store.sql import MESSAGE_BITS, chunks, placeholders
 
+# By the ids of messages and with the order fixed: left to choose, SQLite took 61 s for 40,000 starts, so 0.02 s.
 _STARTS_SQL = (
     "SELECT start.conversation_id, start.message FROM request_start AS start"
-    " JOIN message AS own ON own.conversation_id = start.conversation_id AND own.idx = start.message"
+    f" CROSS JOIN message AS own ON own.id = (start.conversation_id << {MESSAGE_BITS}) + start.message"
     " WHERE start.begins AND own.role = 'user' AND EXISTS (SELECT 1 FROM message AS earlier"
-    " WHERE earlier.conversation_id = start.conversation_id AND earlier.idx < start.message"
+    f" WHERE earlier.id >= start.conversation_id << {MESSAGE_BITS} AND earlier.id < own.id"
     " AND earlier.role = 'user')"
 )
 """SQL of (conversation_id, message): a message of the user after their first one, so that both what is counted and what
