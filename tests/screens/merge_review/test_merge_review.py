@@ -122,7 +122,7 @@ class TestLooking:
         """Without groups the desk says where they are made, and no key fails."""
         support = project()
         async with opened(support, mode="6") as pilot:
-            assert "no clustering was made yet" in text(pilot)
+            assert "the conversations are not in groups yet" in text(pilot)
             await press(pilot, "y", "n", "space", "e", "a", "S", "o", "F")
             assert isinstance(pilot.app.screen, MergeDeskScreen)
 

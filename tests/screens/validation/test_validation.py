@@ -17,7 +17,7 @@ from engine.services.report_rendering import tab_separated
 from engine.services.validation.records import ValidationProgress, ValidationReport
 from screens.conversations.screen import ConversationsScreen
 from screens.shell.control_guard import ControlGuard
-from screens.validation.formatting import compared_row, figures_of
+from screens.validation.formatting import compared_row, empty_state, figures_of
 from screens.validation.screen import ValidationScreen
 from screens.widgets.report_columns import first_figure, report_columns
 from tests.screens.driving import lines, opened, press, settle, text, until
@@ -149,14 +149,18 @@ class TestWork:
 
 class TestNothing:
     async def test_what_to_do(self) -> None:
-        """With nothing to hold against anything it says what is missing and what gives it."""
-        async with opened(project(0), size=(80, 24)) as pilot:
+        """With nothing to hold against anything it says what is missing and what gives it; without conversations, that
+        they come first."""
+        bare = project(0)
+        said = empty_state(report_of(bare).missing).message
+        assert "Nothing to validate yet." in said
+        assert "workbench run complete PROJECT" in said
+        async with opened(bare, size=(80, 24)) as pilot:
             await press(pilot, "V")
-            assert "Nothing to validate yet." in text(pilot)
-            assert "workbench run complete PROJECT" in text(pilot)
+            assert "No conversations yet." in text(pilot)
             await press(pilot, "right", "y", "X")
             await press(pilot, "escape")
-            assert "Nothing to validate yet." in text(pilot)
+            assert "No conversations yet." in text(pilot)
 
 
 class TestTaking:
