@@ -45,6 +45,9 @@ SAMPLE = 3_000
 """Most rows that are used; of more, a random sample."""
 SUBSAMPLES, SUBSAMPLE_SHARE = 4, 0.75
 """Number of random subsamples of the rows, and the share of the rows in each."""
+FEW_ROWS, STARTS = 100, 10
+"""With fewer rows, k-means on a subsample takes the best of so many starts, else one. From one start, few rows end so
+often in a poor optimum that rounding (another processor) decided on the threshold."""
 BACKGROUND_QUANTILE = 0.25
 """Quantile of cross that is b0; each pair of clusters is weighted by its number of pairs of members."""
 PSEUDO_MEMBERS = 3
@@ -136,13 +139,14 @@ def granularity(
         return Granularity(background, within_mean, DEFAULT, k)
     steps = _agglomerate(sums, sizes, background, within_mean)
     agreement = np.zeros(k + 1)
+    starts = STARTS if len(rows) < FEW_ROWS else 1
     for part in range(SUBSAMPLES):
         note(part, SUBSAMPLES)
         chosen = np.sort(
             rng.choice(len(rows), max(k, int(SUBSAMPLE_SHARE * len(rows))), replace=False)
         )
         order = canonical_order(rows[chosen], np.arange(len(chosen)), seed)
-        found = solve(rows[chosen], order, k, seed + part, restarts=1, note=lambda *_: None)
+        found = solve(rows[chosen], order, k, seed + part, restarts=starts, note=lambda *_: None)
         other = closest(rows[chosen], found.centres)[0]
         other_steps = _agglomerate(
             *_sums(rows[chosen], other, len(found.centres)),

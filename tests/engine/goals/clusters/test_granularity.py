@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from engine.errors import Cancelled
@@ -52,6 +53,26 @@ class TestThreshold:
             )
             same = goal[:, None] == goal
             assert near[~same].max() < found.threshold
+
+    def test_few_rows_whatever_the_seed(self) -> None:
+        """Of few rows, the groups do not depend on where k-means starts: from one start each they do, and then rounding
+        on another processor changes the groups too.
+        """
+        wordings = {
+            "exchange my damaged desk lamp for a new one": 7,
+            "move my flight to another day a later day": 5,
+            "return my damaged desk lamp for a refund": 4,
+            "book a flight ticket book a plane seat": 4,
+            "count the files in the folder count them all": 4,
+            "book a table in a restaurant for dinner": 3,
+            "move a table booking dinner at another restaurant": 2,
+        }
+        places = ("rome", "oslo", "lima", "cairo", "kyoto", "quito", "delhi")
+        texts = [f"{text} {place}" for text, n in wordings.items() for place in places[:n]]
+        labels = np.repeat(np.arange(7), list(wordings.values())).astype(np.int32)
+        counts = CountVectorizer().fit_transform(texts).toarray()
+        vectors = unit_rows(counts * np.log(len(texts) / (counts > 0).sum(axis=0)))
+        assert {granularity(vectors, labels, seed).groups for seed in range(8)} == {7}
 
     def test_one_far_handful(self) -> None:
         """A few rows far from all others do not make all other rows one goal, although that partition is the most
