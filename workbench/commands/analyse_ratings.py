@@ -12,7 +12,8 @@ from engine.errors import NotFound
 from engine.services.profiles.labelling import label_rows, tag_labels
 from engine.services.profiles.ratings import rated_by_turns, rating_agreement, rating_simulation
 from engine.services.workspace import Workspace
-from engine.simulate.recsim.rating import PARTS, RATING
+from engine.simulate.recsim.rating import PARTS
+from engine.simulate.recsim.rating_scales import RATING
 from engine.store import imports
 from workbench.commands.analyse import turn_json, turn_lines
 from workbench.commands.analyse_behaviour import agreement_lines, flat_agreement, label_lines

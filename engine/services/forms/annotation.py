@@ -11,7 +11,7 @@ from typing import Any
 from engine.conversation import Message, with_calls
 from engine.records.triage import Verdict
 from engine.services.forms.exported import ConversationForm, Exported
-from engine.simulate.recsim.rating import RATINGS
+from engine.simulate.recsim.rating_scales import RATINGS
 from engine.text import as_json
 
 VERDICT, NOTE = "verdict", "note"

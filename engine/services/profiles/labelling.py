@@ -13,7 +13,7 @@ from engine.records.simulation import PlayRow
 from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, TEMPERATURE, Label, LabellingScenario
-from engine.simulate.recsim.rating import RATING, RATINGS
+from engine.simulate.recsim.rating_scales import RATING, RATINGS
 from engine.store import conversations, verdicts
 from engine.store.project import Project
 from engine.store.sql import snapshot

@@ -12,14 +12,8 @@ from engine.services.profiles.labelling import MODEL, PEOPLE, PUBLISHED, Agreeme
 from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.recsim.behaviour import Label
-from engine.simulate.recsim.rating import (
-    INTENTS,
-    RATING,
-    RATINGS,
-    TAGS_OF_PEOPLE,
-    Part,
-    RatingScenario,
-)
+from engine.simulate.recsim.rating import INTENTS, Part, RatingScenario
+from engine.simulate.recsim.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
 from engine.simulate.sharded.json_replies import TRIES
 from engine.store import conversations, imports
 from engine.store.project import Project

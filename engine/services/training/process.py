@@ -24,8 +24,6 @@ from engine.network_guard import child_environment
 from engine.number_format import counted
 from engine.run_directory.config import ConfigError, TrainConfig
 from engine.run_directory.events import RunDirectory, is_running, read_events, write_atomically
-from engine.services.training.base import GPU_SECONDS
-from engine.worker.gpu import count_gpus
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """Packages that training imports; the extra `train` installs them."""
@@ -50,6 +48,14 @@ class Grace:
     stop: float = 900.0
     term: float = 60.0
     poll: float = 0.5
+
+
+def _count_gpus() -> int:
+    # they bring numpy, which the first screen should not wait for
+    from engine.services.training.base import GPU_SECONDS
+    from engine.worker.gpu import count_gpus
+
+    return count_gpus(GPU_SECONDS)
 
 
 def missing_libraries() -> str:
@@ -165,7 +171,7 @@ class Trainers:
         self,
         command: Sequence[str] = (sys.executable, "-m", "training"),
         grace: Grace = Grace(),
-        gpus: Callable[[], int] = lambda: count_gpus(GPU_SECONDS),
+        gpus: Callable[[], int] = _count_gpus,
     ) -> None:
         """Starts nothing yet.
 

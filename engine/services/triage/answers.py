@@ -17,7 +17,7 @@ from engine.number_format import counted
 from engine.records.triage import Verdict, VerdictRow
 from engine.services.forms.annotation import NOTE, RATING_NAMES, VERDICT
 from engine.services.forms.exported import KNOWN
-from engine.simulate.recsim.rating import RATINGS, TAGS_OF_PEOPLE
+from engine.simulate.recsim.rating_scales import RATINGS, TAGS_OF_PEOPLE
 from engine.store import conversations, second_verdicts, verdicts
 from engine.store.project import Project
 from engine.store.verdicts import Act

@@ -16,29 +16,13 @@ from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.behaviour import LANGUAGES, USER_CHARS, Label, Turns, cut, dialogue
+from engine.simulate.recsim.rating_scales import RATING, RATINGS
 from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema, seed_from
 
 T = TypeVar("T")
 
 Part = Literal["ratings", "intents", "hallucination", "preferences"]
 PARTS: tuple[Part, ...] = ("ratings", "intents", "hallucination", "preferences")
-
-RATING = "rating"
-"""Name of the ratings among labels, and of their field in the data set."""
-
-TAGS_OF_PEOPLE = "people"
-"""First part of the tags that people's ratings become; those of a model begin with `rating`."""
-
-RATINGS: Mapping[str, tuple[Label, ...]] = {
-    "Preference Alignment": (0, 1, 2),
-    "Additional Preferences": (0, 1),
-    "Role-Playing Completeness": (0, 1, 2),
-    "Memorization": (0, 1),
-    "Detail Level": (0, 1, 2),
-    "Practical Usefulness": (0, 1, 2),
-    "Diversity": (0, 1, 2),
-}
-"""Rating -> its values."""
 
 INTENTS = ("Planning", "Search", "Recommendation", "Search & Recommendation", "Others")
 MOST_PREFERENCES = 12

@@ -48,7 +48,7 @@ class TestCounts:
         """An empty project names the key that imports."""
         async with opened(project_of([])) as pilot:
             assert "No conversations yet." in text(pilot)
-            assert "i imports a file or a folder" in text(pilot)
+            assert "imports a file or a folder of logs" in text(pilot)
 
 
 class TestFilterAndSort:
@@ -107,7 +107,7 @@ class TestFilterAndSort:
         """Columns are ticked on and off, are remembered, and come back when the project is opened again."""
         support = project()
         async with opened(support) as pilot:
-            await press(pilot, "C", "space", *["down"] * 4, "space", "enter")
+            await press(pilot, "C", "space", *["down"] * 5, "space", "enter")
             assert lines(pilot)[2].split()[:2] == ["score", "turns"]
             assert "messages" in lines(pilot)[2]
 
@@ -210,7 +210,7 @@ class TestMarks:
         async with opened(support) as pilot:
             await press(pilot, "F", "X", "end", "enter")
             assert "Label Studio: tasks to judge" in text(pilot)
-            await press(pilot, "end", "enter", "enter")
+            await press(pilot, "end", "up", "up", "enter", "enter")
             await until(pilot, lambda: "Wrote 12 lines" in text(pilot))
             notice = next(iter(pilot.app._notifications)).message
             tasks = tmp_path / "conversations-label-studio.json"

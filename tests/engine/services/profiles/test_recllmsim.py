@@ -13,7 +13,7 @@ from engine.records.simulation import PlayRow
 from engine.services.profiles.labelling import agreement_rows, label_rows, tag_labels
 from engine.services.profiles.ratings import rated_by_turns, rating_agreement
 from engine.simulate.recsim.behaviour import SCHEMAS
-from engine.simulate.recsim.rating import RATINGS
+from engine.simulate.recsim.rating_scales import RATINGS
 from engine.store import imports, verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from engine.simulate.prompt_files import prompt_texts
-from engine.simulate.recsim.rating import INTENTS, RATINGS, RatingScenario
+from engine.simulate.recsim.rating import INTENTS, RatingScenario
+from engine.simulate.recsim.rating_scales import RATINGS
 from tests.engine.simulate.recsim.test_behaviour import played
 
 TURNS = (
