@@ -51,7 +51,9 @@ def group_members(
             names = {row.id: row.external_id for row in conversations.rows(conn, ids.tolist())}
         best = sorted(range(len(ids)), key=lambda at: (names.get(int(ids[at]), ""), at))
     else:
-        best = np.lexsort((ids, distance if order == "central" else -doubt)).tolist()
+        measure = distance if order == "central" else -doubt
+        # processors round the last digits differently; of those that agree before them the smaller id comes first
+        best = np.lexsort((ids, measure.round(5))).tolist()
     best = best[:limit]
     return _rows(project, view, keys, ids[best], distance[best], doubt[best], other[best])
 

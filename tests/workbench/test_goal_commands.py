@@ -45,7 +45,7 @@ class TestCluster:
         assert every["conversations"] == merged["conversations"] == 48
         assert every["decisions"] == {}
         assert len(merged["groups"]) < len(every["groups"])
-        assert list(merged["decisions"]) == ["merge by auto", "move by auto"]
+        assert {"merge by auto", "move by auto"} <= set(merged["decisions"])
         assert sum(g["size"] for g in merged["groups"]) + merged["outliers"] == 48
         assert all(group["label"] for group in merged["groups"])
         assert gaps["without"] == 1

@@ -217,7 +217,7 @@ class TestMembers:
             await press(pilot, "enter", "o", "down", "enter")
             assert "most doubtful first" in lines(pilot)[1]
             members = members_screen(pilot)
-            doubts = [row.doubt for row in members._fetch(members.table.ids)]
+            doubts = [round(row.doubt, 5) for row in members._fetch(members.table.ids)]
             assert doubts == sorted(doubts, reverse=True)
             await press(pilot, "slash", *"nothing like it", "enter")
             assert "No member has these words." in text(pilot)

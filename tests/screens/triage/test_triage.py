@@ -317,7 +317,7 @@ class TestOrderAndFilter:
             assert "1 of 3" in lines(pilot)[0]
 
             await press(pilot, "c", "c", "c")
-            assert "Nothing waits for a verdict in this order and filter." in text(pilot)
+            assert "Nothing waits for a verdict in this order and with this filter." in text(pilot)
 
 
 class TestRestart:

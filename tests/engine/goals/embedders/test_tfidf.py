@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -107,7 +108,7 @@ class TestRepetition:
             subprocess.run(
                 [sys.executable, "-c", code],
                 cwd=REPOSITORY,
-                env={"PYTHONHASHSEED": "0", "PATH": ""},
+                env={**os.environ, "PYTHONHASHSEED": "0"},
                 capture_output=True,
                 text=True,
                 check=True,

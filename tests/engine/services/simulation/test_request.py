@@ -27,7 +27,7 @@ POSITIONALS: dict[Kind, list[str]] = {"sharded": ["math"], "shards": ["in.json",
 TEXTS: dict[str, tuple[str, Any]] = {
     "model": ("m", "m"), "user_model": ("u", "u"), "judge_model": ("j", "j"), "context": ("512", 512),
     "runs": ("3", 3), "seed": ("-7", -7), "temperature": ("0.5", 0.5), "parallel": ("2", 2), "limit": ("9", 9),
-    "instructions": ("samples", "samples"), "conditions": ("FULL, recap,full", ("full", "recap")),
+    "instructions": ("samples", "samples"), "conditions": ("FULL, recap,full", ("full", "recap")), "merge_shards": ("2, 4", (2, 4)),
     "user_temperature": ("0", 0.0), "max_tokens": ("40", 40), "databases": ("d", "d"), "checks": ("2", 2),
     "forms": ("med", ("med",)), "variants": ("baseline", ("baseline",)), "profile": ("run", "run"),
     "profiles": ("p.json", "p.json"), "dummies": ("all", ("all",)), "high": ("0", 0.0), "grouping": ("3", 3),
@@ -36,7 +36,7 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "user_tokens": ("50", 50), "assistant_tokens": ("60", 60),
 }  # fmt: skip
 """Text and value of each field that is no switch."""
-SWITCHES = ("unapproved", "questions", "free_replies")
+SWITCHES = ("unapproved", "questions", "translate", "free_replies")
 
 
 def flags(kind: Kind, *words: str) -> SimulationRequest:
