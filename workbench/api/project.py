@@ -439,7 +439,7 @@ def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> 
     ['b']
     >>> p.count("turns>")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-    engine.errors.UsageError: ...
+    engine.errors.FilterError: ...
     >>> p.close()
     """
     return Project(path, create=create, read_only=read_only)
