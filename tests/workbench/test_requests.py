@@ -60,7 +60,7 @@ def path(tmp_path: Path) -> str:
     return str(path)
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     """What a command prints as JSON."""
     capsys.readouterr()
     assert main([*words, "--json"]) == 0
@@ -69,7 +69,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 def found(capsys: pytest.CaptureFixture[str], path: str) -> dict[str, list[tuple[int, int, Any]]]:
     """First and last message and completeness of each request, by conversation."""
-    listed = told(capsys, "requests", "list", path)["conversations"]
+    listed = printed(capsys, "requests", "list", path)["conversations"]
     return {
         one["conversation"]: [(each["first"], each["last"], each["p"]) for each in one["requests"]]
         for one in listed
@@ -81,7 +81,7 @@ class TestFinding:
         self, path: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Each request has the score of its own last boundary; what is not scored is one request."""
-        assert told(capsys, "requests", "find", path) == {
+        assert printed(capsys, "requests", "find", path) == {
             "conversations": 2, "further_requests": 1,
         }  # fmt: skip
         assert found(capsys, path) == {
@@ -89,7 +89,7 @@ class TestFinding:
             "one": [(0, 3, 0.2)],
             "unscored": [(0, 0, None)],
         }
-        assert told(capsys, "requests", "find", path, "--fall", ".6")["further_requests"] == 0
+        assert printed(capsys, "requests", "find", path, "--fall", ".6")["further_requests"] == 0
         assert main(["requests", "find", path]) == 0
         capsys.readouterr()
         assert main(["list", path, "--filter", "requests>1"]) == 0
@@ -116,7 +116,7 @@ class TestFinding:
     ) -> None:
         """`list` has the turn that `mark` takes, and the number of the user's messages."""
         assert main(["requests", "find", path]) == 0
-        listed = told(capsys, "requests", "list", path, "--filter", "name:two")["conversations"]
+        listed = printed(capsys, "requests", "list", path, "--filter", "name:two")["conversations"]
         shape = [(one["turn"], one["user_messages"]) for one in listed[0]["requests"]]
         assert shape == [(1, 2), (3, 1)]
         assert main(["requests", "mark", path, "two", "3", "--not"]) == 0
@@ -137,9 +137,9 @@ class TestFinding:
     ) -> None:
         """The model is asked about each message that follows an answer, once."""
         words = ["requests", "find", path, "--by", "model", "--context", "1024"]
-        first = told(capsys, *words)
+        first = printed(capsys, *words)
         assert first["conversations"] == 2
-        assert told(capsys, *words) == first
+        assert printed(capsys, *words) == first
         assert (
             sum(len(one) for one in found(capsys, path).values()) == 3 + first["further_requests"]
         )

@@ -76,17 +76,17 @@ def prompt() -> Prompt:
     return replace(shipped, question="\n\nWhat is left?", reply=" To", max_tokens=6)
 
 
-class _TellingScoring(ScoringStage):
+class _PrintingScoring(ScoringStage):
     def run(self, run_id: int) -> Iterator[Progress]:
-        yield from _told(super().run(run_id))
+        yield from _printed(super().run(run_id))
 
 
-class _TellingRemaining(RemainingStage):
+class _PrintingRemaining(RemainingStage):
     def run(self, run_id: int) -> Iterator[Progress]:
-        yield from _told(super().run(run_id))
+        yield from _printed(super().run(run_id))
 
 
-def _told(progress: Iterator[Progress]) -> Iterator[Progress]:
+def _printed(progress: Iterator[Progress]) -> Iterator[Progress]:
     for step in progress:
         sys.stdout.write(f"{step.done}\n")
         sys.stdout.flush()
@@ -101,8 +101,8 @@ def stages(
     selection: Selection = ALL,
 ) -> tuple[ScoringStage, RemainingStage]:
     """Scoring in mode `tuned`, and the remaining tasks of the incomplete conversations."""
-    scoring_kind = _TellingScoring if telling else ScoringStage
-    remaining_kind = _TellingRemaining if telling else RemainingStage
+    scoring_kind = _PrintingScoring if telling else ScoringStage
+    remaining_kind = _PrintingRemaining if telling else RemainingStage
     run_model, question = RunModel(model()), question_for("tuned", {}, None)
     scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)

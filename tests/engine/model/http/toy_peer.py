@@ -140,7 +140,7 @@ class ToyPeer:
         text = self._spelled([token for token in written if token not in (END, 0)], "replace")
         choice: dict[str, Any] = {"finish_reason": ended, "text": text}
         if body.get("logprobs") and self.manner != "bare":
-            choice["logprobs"] = self._told(tokens, written, body)
+            choice["logprobs"] = self._answer_log_probs(tokens, written, body)
         usage = {"prompt_tokens": len(tokens), "completion_tokens": len(written)}
         return {"choices": [choice], "usage": usage}
 
@@ -200,7 +200,7 @@ class ToyPeer:
             raise Refused("a toy knows one literal")
         return str(json.loads(found.group(1))).encode()
 
-    def _told(
+    def _answer_log_probs(
         self, prompt: Sequence[int], written: Sequence[int], body: dict[str, Any]
     ) -> dict[str, Any]:
         count, echo = int(body["logprobs"]), bool(body.get("echo"))
@@ -209,22 +209,22 @@ class ToyPeer:
         named = self.manner == "vllm" and bool(body.get("return_tokens_as_token_ids"))
         every = [*prompt, *written]
         first = 0 if echo else len(prompt)
-        told: dict[str, list[Any]] = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
+        listed: dict[str, list[Any]] = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
         for at in range(first, len(every)):
             wrong = self.manner == "llama-cpp-python" and echo
             before = every[: at + 1] if wrong else every[:at]
-            told["tokens"].append(self._key(every[at], named))
+            listed["tokens"].append(self._key(every[at], named))
             if not before or (wrong and at == 0):
-                told["token_logprobs"].append(None)
-                told["top_logprobs"].append(None)
+                listed["token_logprobs"].append(None)
+                listed["top_logprobs"].append(None)
                 continue
             values = log_probs(next_logits(before), range(VOCABULARY))
-            told["token_logprobs"].append(float(values[every[at]]))
+            listed["token_logprobs"].append(float(values[every[at]]))
             best = np.argsort(-values, kind="stable")[:count]
             top = {self._key(int(token), named): float(values[token]) for token in best}
             top[self._key(every[at], named)] = float(values[every[at]])
-            told["top_logprobs"].append(top)
-        return told
+            listed["top_logprobs"].append(top)
+        return listed
 
     def _listed(
         self, prompt: Sequence[int], written: Sequence[int], count: int, *, ids: bool
