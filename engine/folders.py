@@ -71,6 +71,14 @@ def version() -> str:
     return metadata.version(APP)
 
 
+def shown_path(path: Path, project: Path) -> str:
+    """A path as a screen shows it: from the folder of the project where it lies in it, with `~` for the home folder."""
+    if path.is_relative_to(project):
+        return str(path.relative_to(project))
+    home = Path(os.path.expanduser("~"))
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
 def _folder(variable: str, finder: str) -> Path:
     chosen = os.environ.get(variable)
     if chosen:

@@ -9,7 +9,7 @@ from engine import number_format
 from engine.records.conversations import ConversationRow
 from engine.text import one_line
 from screens.shell.clipboard import copy_names
-from screens.shell.dialogs.basic import TextDialog
+from screens.shell.dialogs.tagging import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 
@@ -56,5 +56,5 @@ def ask_tag(screen: WorkbenchScreen[Any], ids: Sequence[int]) -> None:
         )
 
     screen.app.push_screen(
-        TextDialog(f"Tag {number}", placeholder="a tag; -tag takes it away"), chosen
+        TagDialog(screen.services, f"Tag {number}", placeholder="a tag; -tag takes it away"), chosen
     )

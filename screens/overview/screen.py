@@ -50,7 +50,7 @@ from screens.overview.facts import (
     verdicts_content,
 )
 from screens.overview.histogram import Histogram
-from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_path, next_steps
+from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_of_path, next_steps
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.quarantine import QuarantineDialog
 from screens.shell.dialogs.shared_text import SharedTextDialog
@@ -75,6 +75,12 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("assignments", "conversations, with their goals"),
     ("proposals", "probabilities of success and of tags, fitted to yours"),
 )
+REPORT_LACKS: dict[Kind, str] = {
+    "import": "there is nothing to report yet",
+    "score": "the report cannot say yet how many are complete",
+    "cluster": "the report has no goals yet",
+}
+"""What a report lacks while a step of the path is not done."""
 
 
 class Card(Keyed, Vertical, can_focus=True):
@@ -462,18 +468,28 @@ class OverviewScreen(WorkbenchScreen[None]):
             write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
 
     def action_report(self) -> None:
-        """Asks whether personal data is to be replaced, then for a file, and writes the report to it."""
-        choices = [
-            (False, "with everything that was written"),
-            (True, "without e-mail addresses, phone numbers, cards, IBANs and IP addresses"),
+        """Asks whether personal data is to be replaced, then for a file, and writes the report to it. Offers the work
+        without which the report would lack something."""
+        choices: list[tuple[bool | Step, str | Content]] = []
+        if self._found is None or self._found.counts.conversations:
+            choices = [
+                (False, "with everything that was written"),
+                (True, "without e-mail addresses, phone numbers, cards, IBANs and IP addresses"),
+            ]
+        choices += [
+            (step, Content.assemble(f"first: {step.title}", (f"  {lacks}", "$tone-muted")))
+            for step in self._steps
+            if (lacks := REPORT_LACKS.get(step.kind)) and not step.done and not step.after
         ]
 
-        def chosen(redact: bool | None) -> None:
-            if redact is not None:
+        def chosen(answer: bool | Step | None) -> None:
+            if isinstance(answer, Step):
+                self._do(answer)
+            elif answer is not None:
                 title = "Write the report to (file.html or file.md)"
-                ask_file(self, title, "report.html", lambda path: self._write_report(path, redact))
+                ask_file(self, title, "report.html", lambda path: self._write_report(path, answer))
 
-        self.app.push_screen(ChoiceDialog("The report", choices, False), chosen)
+        self.app.push_screen(ChoiceDialog("The report", choices), chosen)
 
     def _write_report(self, path: str, redact: bool) -> str:
         """Writes the report and returns what is to be said of it; takes seconds."""

@@ -8,6 +8,7 @@ from typing import Any
 from engine.records.triage import VerdictRow
 from engine.text import display_safe
 from screens.shell.dialogs.basic import TextDialog
+from screens.shell.dialogs.tagging import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 
@@ -51,8 +52,9 @@ def ask_tags(screen: WorkbenchScreen[Any], conversation: int, written: Callable[
         write_in_order(screen, write, lambda _: written(), screen.show_error)
 
     screen.app.push_screen(
-        TextDialog(
-            "Tags",
+        TagDialog(
+            screen.services,
+            "Tags, with commas between them",
             value="".join(f"{name}, " for name in before),
             placeholder="refund, too slow",
             adding=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
 import screens
 from engine.jobs.runner import JobRunner
@@ -96,6 +96,30 @@ async def test_enter_starts_what_fills_the_screen(tmp_path: Path, conversations:
             await press(pilot, "1", "1")
             await settle(pilot)
             assert app.current_mode == "overview"
+
+
+@pytest.mark.parametrize(
+    ("conversations", "offered"),
+    [
+        (0, {"first: Import": ImportDialog}),
+        (3, {"first: Score": RunDialog, "first: Cluster": RunForm}),
+    ],
+)
+async def test_the_report_offers_what_it_lacks(
+    tmp_path: Path, conversations: int, offered: dict[str, type[Dialog[Any]]]
+) -> None:
+    """`p` lists the steps without which a report would be empty, and enter starts the one that is chosen."""
+    async with opened(fresh(tmp_path, conversations), mode="1") as pilot:
+        for said, opens in offered.items():
+            await press(pilot, "1", "p")
+            choices = pilot.app.screen.query_one(OptionList)
+            lines = [str(option.prompt) for option in choices.options]
+            assert ("with everything that was written" in lines) == bool(conversations)
+            (at,) = (nth for nth, line in enumerate(lines) if line.startswith(said))
+            choices.highlighted = at
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, opens)
+            await press(pilot, "escape")
 
 
 async def test_the_keys_in_force_are_named(tmp_path: Path) -> None:

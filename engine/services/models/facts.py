@@ -48,11 +48,6 @@ class ModelFacts:
         return self.header.text("general.license") if self.header else ""
 
     @property
-    def source(self) -> str:
-        """Repository that the model was pulled from, else its folder."""
-        return self.manifest.repository if self.manifest else str(self.entry.path.parent)
-
-    @property
     def runs_as(self) -> str:
         """Format of the tuned copy, empty before tuning."""
         return str(self.entry.tuning["chosen"]) if self.entry.tuning else ""

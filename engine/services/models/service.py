@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine import number_format
+from engine import folders, number_format
 from engine.errors import UsageError
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
@@ -57,6 +57,7 @@ class ModelService:
             changed: Called when the catalogue or the project's choice of models changed.
         """
         self._catalog, self._in_use, self._tuning = setup.catalog, setup.models, setup.tuning
+        self._folder = Path(os.path.realpath(setup.project.path)).parent
         self._runner, self._config, self._changed = runner, config, changed
         self._pulls = Pulls(self._catalog.data, changed)
 
@@ -70,7 +71,8 @@ class ModelService:
         """Returns models, the built-in one first, then endpoints, then adapters."""
         machine = machine_memory()
         models = [
-            _model_row(model_facts(self._catalog, e, machine)) for e in self._catalog.entries()
+            self._model_row(model_facts(self._catalog, entry, machine))
+            for entry in self._catalog.entries()
         ]
         endpoints = [
             ModelRow(entry.name, "endpoint", "endpoint", entry.url, note=endpoint_summary(entry))
@@ -88,10 +90,12 @@ class ModelService:
         if endpoint is not None:
             return [*used, *_known_of_endpoint(endpoint)]
         entry = find(self._catalog, name)
+        file = Fact("file", self._shown(entry.path))
         if isinstance(entry, AdapterEntry):
-            return _known_of_adapter(self._catalog, entry)
+            return [file, *_known_of_adapter(self._catalog, entry)]
         machine = machine_memory()
-        return [*used, *_known(self._catalog, model_facts(self._catalog, entry, machine), machine)]
+        known = _known(self._catalog, model_facts(self._catalog, entry, machine), machine)
+        return [*used, file, *known]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
         """Stores a model as the project's choice for these kinds of work, used when a run names none.
@@ -158,17 +162,38 @@ class ModelService:
     def _endpoint(self, name: str) -> EndpointEntry | None:
         return next((entry for entry in self._endpoints() if entry.name == name), None)
 
+    def _model_row(self, facts: ModelFacts) -> ModelRow:
+        footprint = facts.footprint
+        manifest, folder = facts.manifest, facts.entry.path.parent
+        return ModelRow(
+            name=facts.entry.name,
+            kind="model",
+            origin=facts.entry.origin,
+            source=manifest.repository if manifest else self._shown(folder),
+            size=facts.size,
+            memory=footprint.need.total if footprint else None,
+            fits=footprint.fits if footprint else None,
+            runs_as=facts.runs_as,
+            tokens_per_s=facts.tokens_per_s,
+            licence=facts.licence,
+            note="" if facts.header is None else facts.header.text("general.name"),
+            problem=facts.problem,
+        )
+
     def _adapter_row(self, entry: AdapterEntry) -> ModelRow:
         facts = adapter_facts(self._catalog, entry)
         return ModelRow(
             name=entry.name,
             kind="adapter",
             origin=entry.origin,
-            source=str(entry.path.parent),
+            source=self._shown(entry.path.parent),
             size=facts.size,
             note=facts.note,
             problem="" if facts.size is not None else "its file is gone",
         )
+
+    def _shown(self, path: Path) -> str:
+        return folders.shown_path(path, self._folder)
 
     # The hub
 
@@ -263,28 +288,10 @@ def _fits(size: int, machine: MachineMemory) -> bool | None:
     return None if machine.system is None else size <= machine.system + machine.gpu_free
 
 
-def _model_row(facts: ModelFacts) -> ModelRow:
-    footprint = facts.footprint
-    return ModelRow(
-        name=facts.entry.name,
-        kind="model",
-        origin=facts.entry.origin,
-        source=facts.source,
-        size=facts.size,
-        memory=footprint.need.total if footprint else None,
-        fits=footprint.fits if footprint else None,
-        runs_as=facts.runs_as,
-        tokens_per_s=facts.tokens_per_s,
-        licence=facts.licence,
-        note="" if facts.header is None else facts.header.text("general.name"),
-        problem=facts.problem,
-    )
-
-
 def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
-    entry, known = facts.entry, [Fact("file", str(facts.entry.path))]
+    entry, known = facts.entry, list[Fact]()
     if facts.problem:
-        return [Fact("problem", facts.problem), *known]
+        return [Fact("problem", facts.problem)]
     manifest, header, footprint = facts.manifest, facts.header, facts.footprint
     if manifest is not None:
         known += [
@@ -338,11 +345,10 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
 
 def _known_of_adapter(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     facts = adapter_facts(catalog, entry)
-    known = [Fact("file", str(entry.path)), Fact("adapter", facts.note)]
     if facts.size is None:
-        return [Fact("problem", "its file is gone"), *known]
+        return [Fact("problem", "its file is gone"), Fact("adapter", facts.note)]
     return [
-        *known,
+        Fact("adapter", facts.note),
         Fact("SHA-256", catalog.sha256(entry.path)),
         Fact("size", number_format.size(facts.size)),
         *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),

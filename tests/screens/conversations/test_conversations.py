@@ -220,12 +220,16 @@ class TestMarks:
             assert names == listed
 
     async def test_tag(self) -> None:
-        """`t` tags the marked ones in one act; a minus takes the tag away."""
+        """`t` tells what tags are for, then which there are, and tags all that are marked; a minus untags them."""
         support = project()
         async with opened(support) as pilot:
-            await press(pilot, "space", "space", "t", *"angry", "enter")
+            await press(pilot, "space", "space", "t")
+            assert "No tags yet. A tag is a word of yours" in text(pilot)
+            await press(pilot, *"angry", "enter")
             assert "Tagged 2 conversations: angry." in text(pilot)
-            await press(pilot, "t", *"-angry", "enter")
+            await press(pilot, "t")
+            assert "Tags in use: angry 2" in text(pilot)
+            await press(pilot, *"-angry", "enter")
 
             assert [(row.kind, row.tags, row.count) for row in support.acts()] == [
                 ("tag", ("angry",), 2),

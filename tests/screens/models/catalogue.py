@@ -294,9 +294,7 @@ class PlacedModels(TimedModels):
 
 def _placed(text: str) -> str:
     """A text with this test's folders replaced by a person's."""
-    return text.replace(str(folders.data_dir()), "/home/me/.local/share").replace(
-        str(_made() / "files"), "/models"
-    )
+    return text.replace("~/data", "~/.local/share").replace(str(_made() / "files"), "/models")
 
 
 def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
