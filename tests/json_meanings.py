@@ -24,6 +24,9 @@ ELSEWHERE = {
     "bench": "figures of each part, with the range of its rounds; `bench --compare FILE` reads them",
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
     " numbers of each: [goals](../goals.md)",
+    "goals decide": "numbers of pairs that were `merged` and `refused`, `dry_run`, and the number of `groups` now",
+    "goals settle": "`moved`, the number of conversations, `dry_run`, and `groups`, a list with `label`, `size`,"
+    " `count` and `outliers` of each that they move to",
     "help": "a list with `name`, `kind`, `text` of each thing of that name",
     "models add": "as a model, adapter or endpoint of `models list`",
     "models pull": "`pulled`: a model of `models list` for each file",
@@ -42,8 +45,10 @@ ELSEWHERE = {
     "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",
     "simulate shards": "what was proposed: [sharded tasks](../sharded-tasks.md)",
     "tour": "none: it needs a terminal",
+    "train delete": "`deleted`, the name of the run",
     "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
     "train stop": "the run, as in `train status`",
+    "train use": "`adapter`, the name of the run; null for that of the program",
     "trees": "`shown`, the hash of the set that is shown, and `sets`, a list with `config_hash`, `alpha`, `mode`,"
     " `place`, `model`, `adapter` and `trees` of each",
     "verdicts import": "`given`, `same`, `conflicts`, ... and `dry_run`: [verdicts](../verdicts.md)",

@@ -146,6 +146,12 @@ COMMANDS = (
     Command("goals proposals", "list pairs of groups that may be one goal", "goals:proposals"),
     Command("goals merge", "merge two groups", "goals:merge"),
     Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
+    Command(
+        "goals decide", "merge all pairs above a probability, refuse all below one", "goals:decide"
+    ),
+    Command(
+        "goals settle", "move conversations to the group of their nearest neighbors", "goals:settle"
+    ),
     Command("goals split", "split a group", "goals:split"),
     Command("goals move", "move conversations to a group, or out of all", "goals:move"),
     Command("goals rename", "give a group another label", "goals:rename"),
@@ -160,7 +166,11 @@ COMMANDS = (
     Command("scores", "list the sets of scores, and choose the one in force", "scores:list_scores"),
     Command("status", "show what a project holds and its runs", "status:status"),
     Command("list", "list conversations, one a line", "listing:list_conversations"),
-    Command("trees", "list the sets of response trees, and choose the one that is shown", "tree_sets:tree_sets"),
+    Command(
+        "trees",
+        "list the sets of response trees, choose the one that is shown, grow on one of its trees",
+        "tree_sets:tree_sets",
+    ),
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
     Command("export", "write conversations, scores, verdicts and more as lines of JSON or CSV", "exporting:export"),
     Command(
@@ -227,6 +237,8 @@ COMMANDS = (
     Command("train start", "start a run or resume one, and watch it", "train:start"),
     Command("train status", "list the runs and their status", "train:status"),
     Command("train stop", "end a run after its step and keep its best checkpoint", "train:stop"),
+    Command("train use", "score with the adapter of a run", "train:use"),
+    Command("train delete", "delete a run with its files", "train:delete"),
     Command("prompts", "show or edit the prompts of a project", "prompts:prompts"),
     Command("models list", "list models, adapters and unfinished pulls", "models:list_models"),
     Command("models search", "find models on the hub; without a word: recommended ones", "hub:find"),

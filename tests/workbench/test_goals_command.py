@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.records.goals import GoalDecision
+from engine.services.goals.service import GoalService
 from engine.store.project import Project
 from workbench.cli import main
 from workbench.exits import USAGE, WITH_GAPS
@@ -69,6 +72,82 @@ def test_split_and_move(run: Run, clustered: Project) -> None:
     after = {one["id"]: one["size"] for one in run("list")["groups"]}
     assert sum(before.values()) - sum(after.values()) == 1
     assert run("move", "1", "nobody")[0] == 2
+
+
+def test_members_split_off(run: Run, clustered: Project) -> None:
+    """Members that are named become a group of their own; conversations of other groups do not."""
+    groups = run("list")["groups"]
+    with Project.open(clustered.path, read_only=True) as project, project.reading() as conn:
+        cluster = int(groups[0]["id"].removeprefix("c"))
+        names = [
+            name
+            for (name,) in conn.execute(
+                "SELECT external_id FROM conversation JOIN membership ON conversation_id = id"
+                " WHERE cluster = ? ORDER BY id",
+                (cluster,),
+            )
+        ]
+        (other,) = conn.execute(
+            "SELECT external_id FROM conversation JOIN membership ON conversation_id = id"
+            " WHERE cluster <> ? LIMIT 1",
+            (cluster,),
+        ).fetchone()
+    found = run("split", groups[0]["id"], "--members", *names[:2])
+    assert found["parts"] == [2, groups[0]["size"] - 2]
+    assert 2 in [one["size"] for one in run("list")["groups"]]
+    code, error = run("split", groups[1]["id"], "--members", names[0])
+    assert code == 2
+    assert "does not have all of these" in error["error"]
+    assert run("split", groups[0]["id"], "--members", other)[0] == 2
+
+
+def test_all_pairs_by_their_probability(run: Run) -> None:
+    """Pairs above one probability are merged and those below another refused, each as one act; a dry run says how many
+    and stores nothing; nothing or a contradiction is refused."""
+    before = labels(run)
+    left = run("proposals", "--limit", "200")["proposals"]
+    chances = sorted(one["evidence"]["probability"] for one in left)
+    low, high = chances[len(chances) // 2], chances[-1]
+    planned = run("decide", "--merge-above", str(high), "--refuse-below", str(low), "--dry-run")
+    assert planned["refused"] == sum(one < low for one in chances) > 0
+    assert planned["merged"] == sum(one >= high for one in chances) > 0
+    assert labels(run) == before
+    done = run("decide", "--merge-above", str(high), "--refuse-below", str(low))
+    assert done["groups"] < len(before)
+    assert done["refused"] == planned["refused"]
+    run("undo")
+    run("undo")
+    assert labels(run) == before
+    assert run("decide")[0] == USAGE
+    assert run("decide", "--merge-above", ".2", "--refuse-below", ".5")[0] == USAGE
+
+
+def test_settling(
+    goals: GoalService, clustered: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A conversation that a rule put among strangers settles in the group of its neighbors, which a dry run says."""
+    home, away, *_ = [group.id for group in goals.groups()]
+    strayed = array("q", [goals.members(home)[0].conversation_id])
+    goals.decide_all(lambda state: [GoalDecision("move", (away,), parts=(strayed,), author="auto")])
+    size = len(goals.members(home))
+    path = str(clustered.path)
+    clustered.close()
+    for words, there in ((["--dry-run"], size), ([], size + 1)):
+        assert main(["goals", "settle", path, *words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["moved"] == 1
+        assert main(["goals", "list", path, "--json"]) == 0
+        groups = json.loads(capsys.readouterr().out)["groups"]
+        assert [one["size"] for one in groups if one["id"] == home] == [there]
+
+
+def test_which_pairs_are_proposed(run: Run) -> None:
+    """The order of proposals and the least similarity stay with the project."""
+    every = run("proposals", "--order", "similarity")
+    similar = [one["evidence"]["description_similarity"] for one in every["proposals"]]
+    assert similar == sorted(similar, reverse=True)
+    fewer = run("proposals", "--least-similarity", str(similar[2]))
+    assert run("proposals")["left"] == fewer["left"] < every["left"]
+    assert run("proposals", "--least-similarity", "7")[0] == USAGE
 
 
 def test_proposals_and_refusals(run: Run) -> None:

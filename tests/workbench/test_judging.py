@@ -44,6 +44,18 @@ def test_one_conversation(path: str) -> None:
     assert state(path, 2)[0] is Verdict.INCOMPLETE
 
 
+def test_a_blind_verdict(path: str) -> None:
+    """A verdict that was given blind leaves the one in force, and agreement is measured on it; only verdicts can be."""
+    give = ["verdicts", "give", path, "c2", "--annotator"]
+    assert main([*give, "ann", "--verdict", "complete"]) == 0
+    assert main([*give, "bob", "--verdict", "incomplete", "--blind"]) == 0
+    assert state(path, 2)[0] is Verdict.COMPLETE
+    with Project.open(path, read_only=True) as project, project.reading() as conn:
+        kinds = conn.execute("SELECT kind, annotator FROM verdict ORDER BY id").fetchall()
+    assert kinds == [("give", "ann"), ("repeat", "bob")]
+    assert main([*give, "bob", "--tag", "late", "--blind"]) == 2
+
+
 def test_all_of_a_filter(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All that a filter matches is judged only with --yes, as one act."""
     words = ["verdicts", "give", path, "--filter", "name:c", "--tag", "seen"]

@@ -271,6 +271,23 @@ class TestWords:
         main(["train", "status", str(project), "two"])
         assert "in use" in capsys.readouterr().out.splitlines()[0]
 
+    def test_use_and_delete(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A run without an adapter is not used, one in use is not deleted, and none is deleted without --yes."""
+        for name in ("one", "two"):
+            bare_run(project, name)
+        with Project.open(project) as opened:
+            adapter_in_use.put(opened, "two")
+        assert main(["train", "use", str(project), "one"]) == 2
+        assert main(["train", "delete", str(project), "two", "--yes"]) == 2
+        capsys.readouterr()
+        assert main(["train", "use", str(project), "--none", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"adapter": None}
+        assert main(["train", "delete", str(project), "two"]) == 2
+        assert "--yes" in capsys.readouterr().err
+        assert main(["train", "delete", str(project), "two", "--yes"]) == 0
+        assert [run.path.name for run in all_runs(project)] == ["one"]
+        assert main(["train", "delete", str(project), "nobody", "--yes"]) == 2
+
     def test_no_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """`status` and `stop` of a missing project fail and create nothing."""
         assert main(["train", "status", str(tmp_path / "none.wb")]) == 1

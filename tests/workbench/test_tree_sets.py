@@ -36,3 +36,23 @@ def test_another_set_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert asked()["shown"] == "cafe"
     assert main(["trees", path]) == 0
     assert "* cafe  alpha 0.02, path, last-answer, toy: 2 trees" in capsys.readouterr().out
+
+
+def test_which_tree_grows_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be grown on is refused with what is there: no such step, text or alpha, or a model that is gone."""
+    path = str(tmp_path / "t.wb")
+    with_trees(tmp_path / "t.wb", 2).close()
+    assert main(["export", path, "trees"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[0])["answers"]
+    best = next(one["text"] for one in found if one["text"].isascii())
+
+    def refused(*words: str) -> str:
+        assert main(["trees", path, "--grow-on", "warranty/001", *words]) == 2
+        return capsys.readouterr().err
+
+    assert "Steps with a tree: 2." in refused("--step", "9")
+    assert "go together" in refused("--below", best)
+    assert "Alpha is 0.02" in refused("--below", best, "--alpha", ".5")
+    assert "begins with 'nothing'" in refused("--below", "nothing", "--alpha", ".001")
+    assert "toy" in refused("--below", best[:5], "--alpha", ".001")
+    assert "toy" in refused()

@@ -14,7 +14,7 @@ from engine.records.interval import Interval
 from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.narration import narrate, print_json
-from workbench.commands.options import add_filter, read_filter
+from workbench.commands.options import add_filter, probability, read_filter
 from workbench.commands.scores import narrate_set
 
 
@@ -22,22 +22,33 @@ def calibrate_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `calibrate`."""
     parser.add_argument("project")
     add_filter(parser)
-    parser.add_argument(
+    threshold = parser.add_mutually_exclusive_group()
+    threshold.add_argument(
         "--apply", action="store_true", help="use the threshold that the verdicts suggest"
+    )
+    threshold.add_argument(
+        "--pin", type=probability, metavar="T", help="use the threshold T (0 to 1) from now on"
+    )
+    threshold.add_argument(
+        "--free", action="store_true", help="go back to the threshold that is used by default"
     )
 
 
 def calibrate(arguments: argparse.Namespace) -> int:
-    """Prints what the verdicts show about the scores; with --apply uses the threshold they give.
+    """Prints what the verdicts show about the scores; --apply uses the threshold they give, --pin another.
 
     Raises:
         UsageError: The filter cannot be understood.
         WorkbenchError: --apply, and the verdicts suggest no threshold.
     """
     query = ListQuery(read_filter(arguments.filter))
-    with Workspace(Path(arguments.project), read_only=not arguments.apply) as workspace:
+    pins = arguments.free or arguments.pin is not None
+    changes = arguments.apply or pins
+    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
         services = workspace.services()
         calibration = services.calibration
+        if pins:
+            calibration.pin(arguments.pin)
         report = calibration.report(query)
         if arguments.apply:
             if why := report.why or report.not_proposed:
@@ -47,6 +58,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
             if report.proposal is not None:
                 calibration.use(report.proposal.rule)
                 report = calibration.report(query)
+        if changes:
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
         narrate_set(services.score_sets)
     if arguments.json:

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 
 from engine.errors import NotFound, NotYet, UsageError
 from engine.number_format import counted, figure
-from engine.records.goals import GoalDecision, GoalGroup, Proposal
+from engine.records.goals import GoalDecision, GoalGroup, MergeOrder, Proposal
 from engine.services.goals.decision_files import import_decisions
 from engine.services.goals.service import GoalService
 from engine.services.workspace import Services, Workspace
 from engine.text import one_line
-from workbench.commands.narration import print_json, print_text
-from workbench.commands.options import add_filter, positive, read_filter
+from workbench.commands.narration import print_json, print_text, run_stages
+from workbench.commands.options import add_filter, positive, read_filter, share
 from workbench.exits import DONE, WITH_GAPS
 
 NONE = "none"
@@ -134,33 +135,48 @@ def apart(arguments: argparse.Namespace) -> int:
 def split_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `split`."""
     _declare(parser, "group")
-    parser.add_argument("--parts", type=positive, default=2, metavar="N", help="default: 2")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--parts", type=positive, default=2, metavar="N", help="parts of k-means (default: 2)"
+    )
+    how.add_argument(
+        "--members", nargs="+", metavar="ID", help="make one group of these conversations instead"
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="say what the parts would be and store nothing"
     )
 
 
 def split(arguments: argparse.Namespace) -> int:
-    """Splits a group by k-means into parts that are labelled with phrases of their members."""
+    """Splits a group by k-means, or members off it, into parts that are labelled with phrases of their members.
+
+    Raises:
+        UsageError: There is no such group, or it does not have one of the members.
+    """
     with _opened(arguments.project, read_only=arguments.dry_run) as services:
         goals = services.goals
         group = resolve(goals.groups(), arguments.group)
-        parts = goals.split_preview(group.id, arguments.parts)
+        if arguments.members:
+            ids = {conversation(services, name) for name in arguments.members}
+            if not ids.issubset(one.conversation_id for one in goals.members(group.id)):
+                raise UsageError(
+                    f"“{one_line(group.label)}” does not have all of these conversations.",
+                    "`workbench goals move` moves conversations of other groups.",
+                )
+            parts = [tuple(sorted(ids))]
+            sizes = [len(ids), group.size - len(ids)]
+        else:
+            found = goals.split_preview(group.id, arguments.parts)
+            parts, sizes = [one.conversation_ids for one in found], [one.size for one in found]
         if not arguments.dry_run:
-            goals.split(group.id, [one.conversation_ids for one in parts])
+            goals.split(group.id, parts)
         groups = goals.groups()
     if arguments.json:
-        print_json(
-            {
-                "parts": [one.size for one in parts],
-                "dry_run": arguments.dry_run,
-                "groups": len(groups),
-            }
-        )
+        print_json({"parts": sizes, "dry_run": arguments.dry_run, "groups": len(groups)})
         return DONE
-    sizes = ", ".join(f"{one.size:,}" for one in parts)
+    sizes_text = ", ".join(f"{size:,}" for size in sizes)
     would = "would be split" if arguments.dry_run else "was split"
-    print_text(f"“{one_line(group.label)}” {would} into parts of {sizes} conversations.")
+    print_text(f"“{one_line(group.label)}” {would} into parts of {sizes_text} conversations.")
     return DONE
 
 
@@ -202,13 +218,40 @@ def proposals_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `proposals`."""
     parser.add_argument("project")
     parser.add_argument("--limit", type=positive, default=10, metavar="N", help="default: 10")
+    parser.add_argument(
+        "--order", choices=get_args(MergeOrder), help="which pairs come first, from now on"
+    )
+    parser.add_argument(
+        "--least-similarity",
+        type=float,
+        metavar="S",
+        help="propose only pairs whose labels are at least so similar (-1 to 1), from now on",
+    )
+    parser.add_argument(
+        "--ask",
+        action="store_true",
+        help="ask a model first about likely pairs that it was not asked about",
+    )
+    parser.add_argument("--model", metavar="M", help="the model that is asked")
 
 
 def proposals(arguments: argparse.Namespace) -> int:
-    """Prints the next pairs of groups that may be one goal, with the evidence; nothing is decided."""
-    with _opened(arguments.project, read_only=True) as services:
-        goals = services.goals
+    """Prints the next pairs of groups that may be one goal, with the evidence; nothing is decided.
+
+    Raises:
+        UsageError: Nothing was clustered yet, or there is no such similarity or model.
+    """
+    order, similarity = arguments.order, arguments.least_similarity
+    changes = arguments.ask or order is not None or similarity is not None
+    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
+        goals = workspace.services().goals
         _require_groups(goals)
+        if order is not None:
+            goals.set_order(order)
+        if similarity is not None:
+            goals.set_least_similarity(similarity)
+        if arguments.ask:
+            run_stages(workspace, workspace.goal_stages().ask(arguments.model))
         found: list[Proposal] = []
         while len(found) < arguments.limit and (
             one := goals.proposal([shown.pair for shown in found])
@@ -228,6 +271,93 @@ def proposals(arguments: argparse.Namespace) -> int:
     print_text(
         f"{counted(left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
+    return DONE
+
+
+def decide_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `decide`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--merge-above",
+        type=share,
+        metavar="P",
+        help="merge all pairs with at least this probability",
+    )
+    parser.add_argument(
+        "--refuse-below", type=share, metavar="P", help="refuse all pairs with a lower probability"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say how many pairs it would be and store nothing"
+    )
+
+
+def decide(arguments: argparse.Namespace) -> int:
+    """Merges all undecided pairs above a probability as one act, and refuses all below one as another.
+
+    Raises:
+        UsageError: Nothing was clustered yet, or no probability is given.
+    """
+    above, below = arguments.merge_above, arguments.refuse_below
+    if above is None and below is None:
+        raise UsageError("No probability is given.", "--merge-above P, --refuse-below P, or both.")
+    if above is not None and below is not None and below > above:
+        raise UsageError("Pairs would be both merged and refused.", "Refuse below, merge above.")
+    with _opened(arguments.project, read_only=arguments.dry_run) as services:
+        goals = services.goals
+        _require_groups(goals)
+        refusals = [] if below is None else goals.below(below)
+        merges = [] if above is None else goals.above(above)
+        merged, refused = len(merges), len(refusals)
+        if not arguments.dry_run:
+            refused = goals.refuse_all(refusals, below) if refusals else 0
+            merged = goals.merge_all(merges, above) if merges else 0
+        groups = len(goals.groups())
+    if arguments.json:
+        print_json(
+            {"merged": merged, "refused": refused, "dry_run": arguments.dry_run, "groups": groups}
+        )
+        return DONE
+    would = "would be merged" if arguments.dry_run else "merged"
+    print_text(
+        f"{counted(merged, 'pair')} {would}, {refused:,} refused. {counted(groups, 'group')} now."
+    )
+    return DONE
+
+
+def settle_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `settle`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be moved and store nothing"
+    )
+
+
+def settle(arguments: argparse.Namespace) -> int:
+    """Moves each conversation to the group of most of its nearest neighbors, as one act.
+
+    Raises:
+        UsageError: Nothing was clustered yet.
+    """
+    with _opened(arguments.project, read_only=arguments.dry_run) as services:
+        goals = services.goals
+        _require_groups(goals)
+        found = goals.settle_preview()
+        if found and not arguments.dry_run:
+            goals.settle()
+    moved = sum(one.count for one in found)
+    if arguments.json:
+        print_json(
+            {
+                "moved": moved,
+                "dry_run": arguments.dry_run,
+                "groups": [asdict(one) for one in found],
+            }
+        )
+        return DONE
+    for one in found:
+        print_text(f"{one.count:>8,}  to “{one_line(one.label)}” ({one.size:,})")
+    would = "would be moved" if arguments.dry_run else "moved"
+    print_text(f"{counted(moved, 'conversation')} {would}.")
     return DONE
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
-from engine.records.triage import Verdict
+from engine.records.triage import Verdict, VerdictKind
 from engine.services.workspace import Services, Workspace
 from engine.store import verdicts
 from engine.store.verdicts import Act
@@ -35,6 +35,11 @@ def give_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--annotator", default="", metavar="NAME", help="who says so")
     parser.add_argument(
+        "--blind",
+        action="store_true",
+        help="the verdict was given without seeing others: it is kept beside the one in force, for agreement",
+    )
+    parser.add_argument(
         "--yes", action="store_true", help="needed to judge all that a filter matches"
     )
 
@@ -49,6 +54,8 @@ def give(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "Nothing is said.", "--verdict complete, --note TEXT, --tag NAME or --untag NAME."
         )
+    if arguments.blind and not arguments.verdict:
+        raise UsageError("Only a verdict is given blind.", "Add --verdict complete.")
     if bool(arguments.conversations) == bool(arguments.filter):
         raise UsageError("Name conversations by their ids, or by --filter.", "One of the two.")
     with Workspace(Path(arguments.project)) as workspace:
@@ -85,7 +92,8 @@ def _acts(services: Services, key: int, arguments: argparse.Namespace) -> list[A
     who, note = arguments.annotator, arguments.note
     acts = []
     if arguments.verdict:
-        acts.append(Act(key, "give", Verdict(arguments.verdict), annotator=who))
+        kind: VerdictKind = "repeat" if arguments.blind else "give"
+        acts.append(Act(key, kind, Verdict(arguments.verdict), annotator=who))
     if note is not None and note != ("" if now is None else now.note):
         acts.append(Act(key, "note", None, note, who))
     wanted = {" ".join(name.split()) for name in arguments.tag} - {""}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from engine.services.models.pulls import Pulls
 from engine.services.models.tuning import sample_text
 from engine.text import one_line
 from engine.worker.client import ModelProcess
-from workbench.commands.narration import narrate, print_json, print_text
+from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.exits import FAILED
 
 
@@ -148,13 +147,13 @@ def remove(arguments: argparse.Namespace) -> int:
         book.forget(name)
     elif any(plan.name == name for plan in unfinished(catalog.data)):
         done = f"delete what has arrived of {name}"
-        _ask(done, arguments.yes)
+        ask_first(done, arguments.yes)
         Pulls(catalog.data).give_up(name)
     else:
         entry = find(catalog, name)
         done = checking.removal(entry)
         if entry.origin == "pulled":
-            _ask(done, arguments.yes)
+            ask_first(done, arguments.yes)
         checking.remove(catalog, entry)
     if arguments.json:
         print_json({"removed": name, "done": done})
@@ -166,16 +165,6 @@ def remove(arguments: argparse.Namespace) -> int:
 def open_catalog() -> Catalog:
     """The user's model catalogue."""
     return Catalog(folders.data_dir(), folders.cache_dir())
-
-
-def _ask(what: str, sure: bool) -> None:
-    if sure:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"This would {what}.", "Say --yes to do it.")
-    narrate(f"This will {what}. Go on? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Cancelled("Nothing was removed.")
 
 
 def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:

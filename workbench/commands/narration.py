@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from engine import folders
+from engine.errors import Cancelled, UsageError
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft, in_words
@@ -46,6 +47,22 @@ def print_json(result: Any) -> None:
 def print_text(text: str) -> None:
     """Prints a result as text on standard output; programs read the result of `--json` instead."""
     print(display_safe(text))
+
+
+def ask_first(what: str, sure: bool) -> None:
+    """Asks on the terminal whether to do what cannot be undone, unless `sure`.
+
+    Raises:
+        UsageError: There is no terminal.
+        Cancelled: The answer is not yes.
+    """
+    if sure:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"This would {what}.", "Say --yes to do it.")
+    narrate(f"This will {what}. Go on? [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Cancelled("Nothing was removed.")
 
 
 class Result(NamedTuple):

@@ -80,6 +80,14 @@ def share(text: str) -> float:
     return number
 
 
+def probability(text: str) -> float:
+    """Reads a number from 0 to 1."""
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError("must be from 0 to 1")
+    return number
+
+
 def above_zero(text: str) -> float:
     """Reads a number above 0."""
     number = float(text)

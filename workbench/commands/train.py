@@ -1,4 +1,4 @@
-"""`workbench train`: starts a training run and watches it, lists runs, stops one."""
+"""`workbench train`: starts a training run and watches it, lists runs, stops one, puts one in use, deletes one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from engine.services.training.runs import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
-from workbench.commands.narration import narrate, print_json, print_text
+from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.commands.options import read_filter
 from workbench.exits import DONE
 
@@ -170,6 +170,67 @@ def stop(arguments: argparse.Namespace) -> int:
     except Cancelled as stopped:
         narrate(f"{stopped.message} {stopped.hint}")
         return DONE
+
+
+def use_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `use`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "run_name",
+        nargs="?",
+        metavar="RUN",
+        help="its name, as `train status` lists it (default: only print what is in use)",
+    )
+    parser.add_argument(
+        "--none", action="store_true", help="the adapter that comes with the program again"
+    )
+
+
+def use(arguments: argparse.Namespace) -> int:
+    """Makes scoring in the mode `tuned` use the adapter of a run, or prints which it uses.
+
+    Raises:
+        UsageError: There is no such run, or it has no adapter.
+    """
+    name, none = arguments.run_name, arguments.none
+    if name and none:
+        raise UsageError("A run and --none stand for different adapters.", "Give one of them.")
+    with Workspace(Path(arguments.project), read_only=not (name or none)) as workspace:
+        if name or none:
+            workspace.training.use(name)
+        used = adapter_in_use.get(workspace.project)
+    if arguments.json:
+        print_json({"adapter": used})
+    else:
+        adapter = "that comes with the program" if used is None else one_line(used)
+        print_text(f"Scoring in the mode tuned uses the adapter {adapter}.")
+    return DONE
+
+
+def delete_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `delete`."""
+    parser.add_argument("project")
+    parser.add_argument("run_name", metavar="RUN", help="its name, as `train status` lists it")
+    parser.add_argument("--yes", action="store_true", help="delete without asking")
+
+
+def delete(arguments: argparse.Namespace) -> int:
+    """Deletes a run with its data, checkpoints and adapter.
+
+    Raises:
+        UsageError: There is no such run, it is running, or its adapter is in use.
+        Cancelled: The person does not want to.
+    """
+    name = arguments.run_name
+    with Workspace(Path(arguments.project)) as workspace:
+        workspace.training.run_directories.history(name)
+        ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
+        workspace.training.delete(name)
+    if arguments.json:
+        print_json({"deleted": name})
+    else:
+        print_text(f"{one_line(name)} is deleted.")
+    return DONE
 
 
 def estimate_text(estimate: TrainingEstimate) -> str:

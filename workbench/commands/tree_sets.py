@@ -1,4 +1,4 @@
-"""`workbench trees`: the sets of response trees of a project, and the one that is shown."""
+"""`workbench trees`: the sets of response trees of a project, the one that is shown, and growing on."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import NotFound
+from engine.errors import NotFound, UsageError
 from engine.number_format import counted
-from engine.services.trees.records import ConfigRow
+from engine.services.trees.records import ConfigRow, NodeColumns
 from engine.services.workspace import Workspace
 from engine.text import one_line
-from workbench.commands.narration import print_json, print_text
+from workbench.commands.goals import conversation
+from workbench.commands.narration import print_json, print_text, run_stages
+from workbench.commands.options import positive, share
 from workbench.exits import DONE
 
 
@@ -22,19 +24,38 @@ def tree_sets_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--show", metavar="HASH", help="show this set: the start of its configuration hash"
     )
+    parser.add_argument(
+        "--grow-on",
+        metavar="ID",
+        help="grow the tree of this conversation on, of the set that is shown: what a budget left unread, or --below",
+    )
+    parser.add_argument(
+        "--step", type=positive, metavar="N", help="the tree before this step (default: the last)"
+    )
+    parser.add_argument(
+        "--below",
+        metavar="TEXT",
+        help="only below the node where answers begin with this text, to a lower --alpha",
+    )
+    parser.add_argument("--alpha", type=share, help="with --below: the lower alpha")
 
 
 def tree_sets(arguments: argparse.Namespace) -> int:
-    """Prints the sets of trees, oldest first; with --show shows one of them first.
+    """Prints the sets of trees, oldest first; with --show shows one of them first, with --grow-on grows a tree on.
 
     Raises:
-        NotFound: --show names no set, or more than one.
+        NotFound: --show names no set, or more than one; there is no such conversation, tree or node.
+        UsageError: --below without --alpha, or the other way round.
     """
-    with Workspace(Path(arguments.project), read_only=arguments.show is None) as workspace:
+    changes = arguments.show is not None or arguments.grow_on is not None
+    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
         trees = workspace.services().trees
         sets = trees.configs()
         if arguments.show is not None:
             trees.show(_named(arguments.show, sets).config_hash)
+        if arguments.grow_on is not None:
+            _grow_on(workspace, arguments)
+            sets = trees.configs()
         shown = trees.shown()
     if arguments.json:
         print_json({"shown": shown, "sets": list(map(asdict, sets))})
@@ -52,6 +73,44 @@ def tree_sets(arguments: argparse.Namespace) -> int:
         else "No trees yet. `workbench run trees PROJECT` grows them."
     )
     return DONE
+
+
+def _grow_on(workspace: Workspace, arguments: argparse.Namespace) -> None:
+    below, alpha = arguments.below, arguments.alpha
+    if (below is None) != (alpha is None):
+        raise UsageError("--below and --alpha go together.", "Give both, or neither.")
+    services = workspace.services()
+    rows = services.trees.turns(conversation(services, arguments.grow_on))
+    found = [row for row in rows if arguments.step in (None, row.step)]
+    if not found:
+        raise NotFound(
+            "There is no such tree in the set that is shown.",
+            f"Steps with a tree: {', '.join(str(row.step) for row in rows) or 'none'}.",
+        )
+    row = found[-1]
+    node = None
+    if alpha is not None:
+        if alpha > row.alpha:
+            raise UsageError(f"Alpha is {row.alpha:g} in this set of trees.", "Give a lower one.")
+        node = _node_of(services.trees.open(row.conversation_id, row.step).nodes, below)
+    run_stages(workspace, [services.trees.growing_on(row, node, alpha)])
+
+
+def _node_of(nodes: NodeColumns, text: str) -> int:
+    """The first node whose path spells the text, or goes on after it; of several the most probable.
+
+    Raises:
+        NotFound: No answer of the tree begins like this.
+    """
+    wanted, spelled, found = text.encode(), [b""], []
+    for node in range(1, len(nodes.parent)):
+        before = spelled[nodes.parent[node]]
+        spelled.append(before + nodes.spelling[node])
+        if spelled[node].startswith(wanted) and not before.startswith(wanted):
+            found.append(node)
+    if not found:
+        raise NotFound(f"No answer of the tree begins with {text!r}.", "`export trees` has them.")
+    return max(found, key=lambda node: nodes.path[node])
 
 
 def _named(which: str, sets: Sequence[ConfigRow]) -> ConfigRow:

@@ -264,19 +264,18 @@ class TreeService:
         )
 
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
-        """Continues to grow a tree in the background: below a node to a lower alpha, or everywhere to its own alpha.
+        """Starts `growing_on` in the background; returns the job id."""
+        return self._runner.start([self.growing_on(item.row, node, alpha)])
 
-        Returns:
-            The job id.
+    def growing_on(self, row: TreeRow, node: int | None, alpha: float | None) -> GrowOnStage:
+        """The stage that continues to grow a tree: below a node to a lower alpha, or everywhere to its own alpha.
 
         Raises:
             UsageError: The model that it was grown with is not in the catalogue.
         """
-        row = item.row
         model = self._runs.model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)
-        stage = GrowOnStage(self._project, self._process, RunModel(model), row, below)
-        return self._runner.start([stage])
+        return GrowOnStage(self._project, self._process, RunModel(model), row, below)
 
     def _run(self, row: TreeRow) -> RunRow:
         with self._project.reading() as conn:

@@ -212,6 +212,21 @@ class TestCommand:
         with Project.open(Path(path), read_only=True) as again:
             assert ConversationStore(again).rule().source == "calibrated"
 
+    def test_pin_and_free(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        """The command pins a threshold and goes back to the default; one outside 0 to 1 changes nothing."""
+        path = project.path
+        project.close()
+        for words, told in (
+            (["--pin", ".7"], "0.700 in force (chosen)"),
+            (["--free"], "0.500 in force (default)"),
+        ):
+            assert main(["calibrate", path, *words]) == 0
+            assert told in capsys.readouterr().out
+        assert main(["calibrate", path, "--pin", "1.2"]) == 2
+        assert "must be from 0 to 1" in capsys.readouterr().err
+        with Project.open(Path(path), read_only=True) as again:
+            assert ConversationStore(again).rule().source == "default"
+
     def test_too_few(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
         """--apply with too few verdicts fails with their number, and changes nothing."""
         judge(project, 12)
