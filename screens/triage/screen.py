@@ -19,6 +19,7 @@ from engine.records.calibration import Agreement
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.workspace import Services
 from engine.text import one_line
+from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, ask_which_first
 from screens.shell.filter_editing import edit_filter
 from screens.shell.routes import NamedConversations
@@ -60,6 +61,7 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("n", "note", "Note"),
         Binding("t", "tag", "Tag", tooltip="Tags, with commas between them"),
         Binding("a", "second_goals", "Also", show=False, tooltip="Confirm or remove second goals"),
+        Binding("Y", "copy_remaining", "Copy", show=False, tooltip="Copy the remaining tasks"),
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
@@ -314,6 +316,16 @@ class TriageScreen(WorkbenchScreen[None]):
         """Shows the second goals of the conversation that is shown, to be confirmed or removed."""
         if self.conversation is not None and self.blind is None:
             judge_second_goals(self, self.conversation, lambda: self.show_current(again=True))
+
+    def action_copy_remaining(self) -> None:
+        """Copies what the model says remains to be done in the conversation that is shown."""
+        if self._facts is None or self.blind is not None:
+            return
+        remaining = self._facts.remaining
+        if remaining is not None and remaining.text.strip():
+            copy(self, remaining.text.strip(), "the remaining tasks")
+        else:
+            self.notify("No remaining tasks are known of this conversation.", markup=False)
 
     def _written(self, row: VerdictRow | None) -> None:
         """After a write: shows the new status."""
