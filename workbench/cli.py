@@ -82,8 +82,8 @@ GROUPS = {
     "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
     "analyse": Group(
         "WHAT",
-        "tabulate imported ratings and simulations, predict profiles, label behaviour",
-        "Tabulates imported ratings and simulations, predicts profiles, labels behaviour.",
+        "tabulate imported ratings and simulations, predict profiles, label behavior",
+        "Tabulates imported ratings and simulations, predicts profiles, labels behavior.",
     ),
     "simulate": Group(
         "KIND",
@@ -98,7 +98,7 @@ GROUPS = {
     ),
     "verdicts": Group(
         "ACTION",
-        "import verdicts that others gave, and show how far people agree",
+        "give and undo verdicts, import those of others, show how far people agree",
         "Verdicts of other people and programs. Tasks for them come from `workbench export PROJECT conversations` with"
         " `--as label-studio` or `--as argilla`.",
     ),
@@ -156,7 +156,7 @@ COMMANDS = (
     Command("goals move", "move conversations to a group, or out of all", "goals:move"),
     Command("goals rename", "give a group another label", "goals:rename"),
     Command("goals pin", "pin a group: it is not proposed for a merge and keeps its label", "goals:pin"),
-    Command("goals import", "repeat the decisions of a file", "goals:import_file"),
+    Command("goals import", "make the exported decisions of a file again", "goals:import_file"),
     Command("goals undo", "take back the newest decision, or give it again", "goals:undo"),
     Command("filters", "list, save and delete filters under names", "saved_filters:saved_filters"),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
@@ -175,7 +175,7 @@ COMMANDS = (
     Command("export", "write conversations, scores, verdicts and more as lines of JSON or CSV", "exporting:export"),
     Command(
         "verdicts import",
-        "take back verdicts that people gave in Label Studio or Argilla",
+        "read verdicts that people gave in Label Studio, in Argilla or in a copy of the project",
         "verdicts:import_verdicts",
     ),
     Command("verdicts give", "give verdicts, notes and tags", "judging:give"),
@@ -245,21 +245,21 @@ COMMANDS = (
     Command("models pull", "pull a model from the hub, or go on with a pull", "hub:pull"),
     Command("models add", "add a GGUF file, an adapter, or an endpoint", "models:add"),
     Command("models remove", "delete what was pulled, forget what was added", "models:remove"),
-    Command("models verify", "compute checksums anew and read headers", "models:verify"),
+    Command("models verify", "compute the checksums of files again and read their headers", "models:verify"),
     Command("models use", "choose the model that a project uses for some work", "using:use"),
-    Command("models tune", "find the fastest faithful format on this machine", "models:tune"),
+    Command("models tune", "find the fastest format of a model's weights that stays accurate", "models:tune"),
     Command("offline", "show or change whether a project stays offline", "offline:offline"),
     Command("formats", "list the formats of logs that an import knows", "formats:formats"),
     Command("completion", "print a script with which a shell completes commands", "completion:completion"),
     Command("help", "explain a command, an error code, a word or a page", "explaining:explain"),
     Command("keys", "list the keys, and the file that changes them", "keys:keys"),
     Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
-    Command("bench", "measure speed against named baselines", "bench:bench"),
+    Command("bench", "measure the speed, beside that of simple programs that do the same", "bench:bench"),
 )  # fmt: skip
 
 FILTERS = ("--filter", "--a", "--b")
 """Options whose value is a filter."""
-_OFFLINE = "reach nothing, not even the endpoints and hubs that are configured"
+_OFFLINE = "use no network, not even for endpoints and hubs that you named"
 
 
 class Parser(argparse.ArgumentParser):

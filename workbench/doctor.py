@@ -352,7 +352,7 @@ def _colours(kind: str) -> str:
 
 def _project(path: Path) -> Iterator[Check]:
     yield folder_check("project folder", path.absolute().parent)
-    fix = "Restore a copy; `sqlite3 FILE .recover` saves what can still be read."
+    fix = "`workbench restore PROJECT` lists backups; `workbench repair PROJECT -o NEW.wb` saves what is readable."
     try:
         health = examine(path)
     except ProjectError as error:

@@ -41,9 +41,9 @@ def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
         on.append("this project's setting")
     if on:
         verb = "is" if len(on) == 1 else "are"
-        found = f"nothing is reached: {' and '.join(on)} {verb} on; otherwise {', '.join(hosts)}"
+        found = f"no network is used: {' and '.join(on)} {verb} on; otherwise {', '.join(hosts)}"
     else:
-        found = f"reached while it is asked for, and nothing else: {', '.join(hosts)}; {SWITCHES}"
+        found = f"used only for {', '.join(hosts)}, while you ask for them; {SWITCHES}"
     yield Check("network", "ok", found)
 
 

@@ -11,7 +11,8 @@ from engine.store import settings
 from engine.store.project import Project
 
 KEY = "offline"
-"""Setting: true where the project reaches nothing, not even what was configured (`workbench offline`)."""
+"""Setting: true where the project uses no network, not even for endpoints and hubs that were named
+(`workbench offline`)."""
 
 
 class NetworkService:

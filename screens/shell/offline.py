@@ -10,14 +10,14 @@ OWN = "this project's setting"
 def reason_of(network: NetworkService) -> str | None:
     """Why no network connection is made, in one sentence; None where connections are allowed."""
     on = [*([OWN] if network.stays_offline() else []), *network.others()]
-    return f"Nothing is reached, by {' and '.join(on)}." if on else None
+    return f"No network is used, by {' and '.join(on)}." if on else None
 
 
 def offline_notice(network: NetworkService) -> str:
     """The notice after the project's setting was changed."""
     reason = reason_of(network)
     if reason is None:
-        return "What is configured may be reached, while it is asked for."
+        return "The network may be used, only for endpoints and hubs that you named, while you ask for them."
     if network.stays_offline():
-        return "This project reaches nothing, not even what is configured."
+        return "This project uses no network, not even for endpoints and hubs that you named."
     return f"This project's setting is off. {reason}"

@@ -52,7 +52,7 @@ class TestWhatMayBeReached:
             own = NetworkService(project)
             own.stay_offline(True)
             own.close()
-        assert "nothing is reached: this project's setting is on" in network(tmp_path, path).found
+        assert "no network is used: this project's setting is on" in network(tmp_path, path).found
         monkeypatch.setenv(network_guard.VARIABLE, "1")
         found = network(tmp_path, path).found
         assert "the variable WORKBENCH_OFFLINE and this project's setting are on" in found

@@ -88,7 +88,7 @@ def compared(
     chosen = [one for one in ("by", "a") if getattr(arguments, one) is not None]
     if (not chosen and other is None) or (arguments.b is not None and arguments.a is None):
         raise UsageError(
-            "It is not said what to compare.",
+            "Nothing to compare is named.",
             f"Name one of --by month, --a FILTER with or without --b FILTER, another project{further}.",
         )
     _only(arguments, f"--{chosen[0]}" if chosen else "another project", other)

@@ -26,14 +26,20 @@ def give_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verdict", choices=[str(one) for one in Verdict], help="the verdict of each"
     )
-    parser.add_argument("--note", help="a note; an empty one takes the note away")
+    parser.add_argument("--note", help="a note on each; an empty one takes the note away")
     parser.add_argument(
-        "--tag", action="append", default=[], metavar="NAME", help="may be repeated"
+        "--tag", action="append", default=[], metavar="NAME", help="a tag for each; may be repeated"
     )
     parser.add_argument(
-        "--untag", action="append", default=[], metavar="NAME", help="takes a tag away"
+        "--untag",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="take this tag away from each; may be repeated",
     )
-    parser.add_argument("--annotator", default="", metavar="NAME", help="who says so")
+    parser.add_argument(
+        "--annotator", default="", metavar="NAME", help="name of the person who judges"
+    )
     parser.add_argument(
         "--blind",
         action="store_true",
@@ -45,26 +51,27 @@ def give_options(parser: argparse.ArgumentParser) -> None:
 
 
 def give(arguments: argparse.Namespace) -> int:
-    """Says the same of one or more conversations, as one act that one undo takes back.
+    """Gives one or more conversations the same verdict, note and tags, as one act that one undo takes back.
 
     Raises:
-        UsageError: Nothing is said, no conversation is named, or one is not here.
+        UsageError: There is nothing to give, no conversation is named, or one is not here.
     """
     if not (arguments.verdict or arguments.note is not None or arguments.tag or arguments.untag):
         raise UsageError(
-            "Nothing is said.", "--verdict complete, --note TEXT, --tag NAME or --untag NAME."
+            "There is no verdict, note or tag to give.",
+            "Add --verdict complete, --note TEXT, --tag NAME or --untag NAME.",
         )
     if arguments.blind and not arguments.verdict:
         raise UsageError("Only a verdict is given blind.", "Add --verdict complete.")
     if bool(arguments.conversations) == bool(arguments.filter):
-        raise UsageError("Name conversations by their ids, or by --filter.", "One of the two.")
+        raise UsageError("Name conversations by their ids, or by --filter.", "Use one of the two.")
     with Workspace(Path(arguments.project)) as workspace:
         services = workspace.services()
         keys = _wanted(services, arguments)
         if arguments.filter and not arguments.yes:
             raise UsageError(
                 f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
-                "--yes says it of all of them.",
+                "--yes gives it to all of them.",
             )
         acts = [act for key in keys for act in _acts(services, key, arguments)]
         if acts:

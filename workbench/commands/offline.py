@@ -18,7 +18,7 @@ def offline_options(parser: argparse.ArgumentParser) -> None:
         "wanted",
         nargs="?",
         choices=["on", "off"],
-        help="on: it reaches nothing, not even what is configured (default: show the setting)",
+        help="on: it uses no network, not even for endpoints and hubs that you named (default: show the setting)",
     )
 
 
@@ -36,13 +36,13 @@ def offline(arguments: argparse.Namespace) -> int:
         print_json({"offline": stays, "others": others})
         return 0
     if stays:
-        print_text("This project reaches nothing, not even what is configured.")
+        print_text("This project uses no network, not even for endpoints and hubs that you named.")
     else:
         print_text(
-            "This project reaches what is configured, while it is asked for, and nothing else."
+            "This project uses the network only for endpoints and hubs that you named, while you ask for them."
         )
     if others:
-        print_text(f"Nothing is reached here at all: {' and '.join(others)} {_is(others)} on.")
+        print_text(f"No network is used here at all: {' and '.join(others)} {_is(others)} on.")
     return 0
 
 

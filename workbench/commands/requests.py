@@ -139,7 +139,9 @@ def mark_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--not", dest="none", action="store_true", help="no request begins there, whatever is found"
     )
-    parser.add_argument("--annotator", default="", metavar="NAME", help="who says so")
+    parser.add_argument(
+        "--annotator", default="", metavar="NAME", help="name of the person who says it"
+    )
 
 
 def mark(arguments: argparse.Namespace) -> int:

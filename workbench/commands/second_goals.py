@@ -27,7 +27,7 @@ def second_goals_options(parser: argparse.ArgumentParser) -> None:
         "--undo", action="store_true", help="take back the newest confirmation or removal"
     )
     parser.add_argument(
-        "--annotator", metavar="NAME", default="", help="who says so; stored with it"
+        "--annotator", metavar="NAME", default="", help="name of the person who says it"
     )
 
 

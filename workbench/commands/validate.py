@@ -150,7 +150,10 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     if found.trees is not None:
         parts.append(_trees_lines(found.trees))
     if not parts:
-        raise NotYet("There is nothing to hold against what is known.", "Run something first.")
+        raise NotYet(
+            "There is no result to compare with a known outcome.",
+            "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
+        )
     lines = [line for part in parts for line in ("", *part)][1:]
     return Result(lines, all_metrics.as_json(found))
 

@@ -69,12 +69,12 @@ class TestTheCommands:
         path = tmp_path / "p.wb"
         with Project.open(path, create=True):
             pass
-        assert b"reaches what is configured" in workbench("offline", path).stdout
-        assert b"reaches nothing" in workbench("offline", path, "on").stdout
+        assert b"network only for endpoints" in workbench("offline", path).stdout
+        assert b"uses no network" in workbench("offline", path, "on").stdout
         for words in (("--offline", "offline", path), ("offline", path, "--offline")):
             said = data(workbench(*words, "--json"))
             assert said == {"offline": True, "others": ["`--offline`"]}
-        assert b"reaches what is configured" in workbench("offline", path, "off").stdout
+        assert b"network only for endpoints" in workbench("offline", path, "off").stdout
 
     @pytest.mark.parametrize("before", [True, False])
     def test_an_endpoint_is_not_asked(self, tmp_path: Path, before: bool) -> None:

@@ -56,9 +56,9 @@ class TestTheKey:
         support = project()
         async with opened(support, size=(140, 30), mode="1") as pilot:
             await press(pilot, "ctrl+o")
-            assert "reaches nothing" in text(pilot)
+            assert "uses no network" in text(pilot)
             await press(pilot, "ctrl+o")
-            assert "What is configured may be reached" in text(pilot)
+            assert "The network may be used" in text(pilot)
         support.network.stay_offline(True)
         async with (
             also_offline("the variable WORKBENCH_OFFLINE"),
