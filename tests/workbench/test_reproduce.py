@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -23,7 +25,7 @@ from tests.engine.services.validation.test_completeness import (
 from tests.engine.store.support import fill
 from tests.screens.trees.tree_project import with_trees
 from workbench.cli import main
-from workbench.commands.reproduce import DONE_KEY, RUN, run_once, share_filter
+from workbench.commands.reproduce import DONE_KEY, RUN, draw_filter, run_once
 
 TREES = 12
 LINE = '{"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]}\n'
@@ -159,20 +161,32 @@ def test_import_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert not part.exists()
 
 
-def test_nothing_to_take(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A draw of no conversation is refused before the first step, and so is a project without any, which no limit can
-    help; a small share of many conversations keeps its digits."""
+@pytest.mark.parametrize("limit", [1, 2, 11])
+def test_limit_is_exact(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: int
+) -> None:
+    """So many conversations are taken as the limit says."""
+    words = ["reproduce", str(project), "-o", str(tmp_path / "out"), "--no-train", "--json"]
+    assert main([*words, "--model", "no-such-model", "--limit", str(limit)]) == 3
+    [shop] = json.loads(capsys.readouterr().out)["data_sets"]
+    assert len(shop["trees"]) == limit
+
+
+def test_limit_of_a_million() -> None:
+    """A small share of many conversations keeps its digits."""
+    draw = Random(0).random
+    draws = sorted(draw() for _ in range(1_000_000))
+    wanted = draw_filter(lambda text: bisect_left(draws, float(text[5:])), 20)
+    assert draws[19] < float(wanted[5:]) <= draws[20]
+
+
+def test_nothing_to_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A project without a conversation is refused before the first step."""
     words = ["reproduce", "-o", str(tmp_path / "out"), "--no-train", "--limit", "1"]
-    assert main([*words, str(project)]) == 2
-    assert "draws none of the 12" in capsys.readouterr().err
     with Project.open(tmp_path / "empty.wb", create=True):
         pass
     assert main([*words, str(tmp_path / "empty.wb")]) == 2
-    error = capsys.readouterr().err
-    assert "has no conversation" in error
-    assert "Raise --limit" not in error
-    assert share_filter(20, 1_000_000) == "draw<0.000020000"
-    assert share_filter(3, 12) == "draw<0.2500"
+    assert "has no conversation" in capsys.readouterr().err
 
 
 def test_refusals(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def reproduce_options(parser: argparse.ArgumentParser) -> None:
         " of its file without the ending",
     )  # fmt: skip
     parser.add_argument(
-        "--limit", type=positive, metavar="N", help="about N conversations of each, drawn at random (default: all)"
+        "--limit", type=positive, metavar="N", help="only N conversations of each, drawn at random (default: all)"
     )  # fmt: skip
     parser.add_argument("--model", help="name or path of a model (default: the project's)")
     parser.add_argument(
@@ -89,7 +89,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
     Raises:
         NotFound: A data set is not there.
-        UsageError: Two data sets have one name, --compare-with names none, or there is no conversation to take.
+        UsageError: Two data sets have one name, --compare-with names none, or one has no conversation.
         Cancelled: It was cancelled; what was done is kept.
     """
     folder = Path(arguments.output)
@@ -186,11 +186,10 @@ def _project(path: Path, project: Path) -> str:
 
 
 def _filter(project: Path, limit: int | None) -> str:
-    """The filter that takes about so many conversations at random; empty for all.
+    """The filter that takes so many conversations at random; empty for all.
 
     Raises:
         NotYet: The project has no conversation.
-        UsageError: None is drawn.
     """
     with Workspace(project, read_only=True) as workspace:
         rows = workspace.services().conversations
@@ -203,18 +202,25 @@ def _filter(project: Path, limit: int | None) -> str:
             )
         if limit is None or limit >= count:
             return ""
-        wanted = share_filter(limit, count)
-        if not len(rows.ids(ListQuery(parse_filter(wanted)))):
-            raise UsageError(
-                f"--limit {limit} draws none of the {count:,} conversations of {project.stem}.",
-                "Raise --limit.",
-            )
-    return wanted
+        return draw_filter(lambda wanted: len(rows.ids(ListQuery(parse_filter(wanted)))), limit)
 
 
-def share_filter(limit: int, count: int) -> str:
-    """The filter that draws about `limit` of `count` conversations, with digits to a hundredth of a conversation."""
-    return f"draw<{limit / count:.{len(str(count)) + 2}f}"
+def draw_filter(drawn: Callable[[str], int], limit: int) -> str:
+    """The filter by `draw` that takes `limit` conversations, found by bisection.
+
+    Args:
+        drawn: Number of conversations that a filter takes.
+        limit: At least 1 and fewer than there are.
+    """
+    low, high = 0.0, 1.0
+    while True:
+        middle = (low + high) / 2
+        wanted = f"draw<{middle!r}"
+        found = drawn(wanted)
+        # Of two conversations with the same number, which is as good as never, both or none are taken.
+        if found == limit or middle in (low, high):
+            return wanted
+        low, high = (middle, high) if found < limit else (low, middle)
 
 
 def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list[list[str]]:

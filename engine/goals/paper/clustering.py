@@ -20,10 +20,11 @@ import numpy as np
 from engine.errors import NotYet
 from engine.goals.clusters.kmeans import RESTARTS, canonical_order, closest, solve
 from engine.goals.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.goals.questions.asker import Asker
 from engine.goals.questions.questions import EXAMPLES, choose
 from engine.model.prompt_files import Prompt
 
+Ask = Callable[[Prompt, str], str]
+"""Called with a prompt and the lists inside it; returns the model's most probable reply."""
 Note = Callable[[str], None]
 """Called with what is done next; may raise to stop the work."""
 
@@ -68,7 +69,7 @@ class PaperClusters:
 
 
 def paper_clusters(
-    asker: Asker,
+    ask: Ask,
     prompts: Prompts,
     texts: Sequence[str],
     vectors: Vectors,
@@ -104,8 +105,7 @@ def paper_clusters(
     for at, group in enumerate(groups):
         note(f"describing cluster {at + 1} of {len(groups)}")
         body = lists(("GROUP", sample(group)), ("NOT IN GROUP", outside(group)))
-        [answer] = asker.generate(prompts.label, [body])
-        names.append(" ".join(answer.text.split()))
+        names.append(" ".join(ask(prompts.label, body).split()))
         undescribed += not names[-1]
     rows = embed(names)
     current = set(range(len(groups)))
@@ -119,8 +119,7 @@ def paper_clusters(
             ("GROUP 2", sample(groups[b])),
             ("NOT IN GROUP", outside(groups[a], groups[b])),
         )
-        [answer] = asker.generate(prompts.merge, [body])
-        says, description = read_merge(answer.text)
+        says, description = read_merge(ask(prompts.merge, body))
         unread += says is None
         if not says:
             refused.add(pair)

@@ -2,11 +2,12 @@
 (stability), both of the whole algorithm, and the LLM-only baseline of appendix C.1.
 
 The clustering of the first seed is stored and shown; the measurements are the result of the run. All replies are greedy
-and all samples seeded, so the same run gives the same result.
+and all samples seeded, so the same run gives the same result, and replies are kept, so one that was stopped goes on.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.conversation import render_log
+from engine.conversation import render_log, without_surrogates
 from engine.goals.clusters.held_out import held_out
 from engine.goals.embedders.embedder import Embedder
 from engine.goals.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
@@ -31,14 +32,15 @@ from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import ModelStage
 from engine.stages.goals.embedding import EmbedStage
-from engine.stages.model_work import RunModel
-from engine.store import conversations, runs
+from engine.stages.model_work import ModelWork, RunModel
+from engine.store import conversations, plays, runs
 from engine.store.goals import clusterings
 from engine.store.goals.clusterings import LabelEntry, Member, NewCluster
+from engine.store.plays import Reply
 from engine.store.project import Project
+from engine.store.sql import to_json
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import TextSource, digest_of, read_vectors
-from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess, OnProgress
 
 WORDS = 8
@@ -128,7 +130,7 @@ class PaperStage(ModelStage):
         self._get_source, self._make = source, make
         self._prompts, self._k, self._seed = prompts, k, seed
         self._wanted = wanted or Wanted()
-        self._replies = 0
+        self._replies = _KeptReplies(project, self._work)
         self.result: PaperResult | None = None
 
     @property
@@ -160,9 +162,9 @@ class PaperStage(ModelStage):
         self._work.load()
         found: list[PaperResult] = []
         for _, note in self._work.live(lambda report: self._measure(run_id, report), found.append):
-            yield Progress(self._replies, None, note)
+            yield Progress(self._replies.count, None, note)
         self.result = found[0]
-        count = self._replies
+        count = self._replies.count
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
 
@@ -193,10 +195,10 @@ class PaperStage(ModelStage):
             name: str, some: Numbers | None, seed: int, embedder: Embedder, own: Vectors
         ) -> PaperClusters:
             """One run on some of the rows; its labels cover all rows."""
-            asker = _Counted(ProcessAsker(self._work.process), self._count)
             chosen = texts if some is None else [texts[row] for row in some]
             made = paper_clusters(
-                asker, self._pair, chosen, own, embedder.embed, self._k, seed,
+                lambda prompt, body: self._replies.reply(prompt, [body], 0)[0],
+                self._pair, chosen, own, embedder.embed, self._k, seed,
                 lambda what: self._note(report, f"{name}: {what}"),
             )  # fmt: skip
             if some is None:
@@ -244,11 +246,7 @@ class PaperStage(ModelStage):
 
     def _note(self, report: OnProgress, what: str) -> None:
         self._work.check()
-        report(self._replies, what)
-
-    def _count(self) -> None:
-        self._work.check()
-        self._replies += 1
+        report(self._replies.count, what)
 
     def _baseline(
         self, ids: Sequence[int], number: int, report: OnProgress
@@ -264,20 +262,11 @@ class PaperStage(ModelStage):
 
         def ask(name: str, log: Sequence[str]) -> str:
             nonlocal shortened
-            done = f"{self._replies:,} replies"
+            done = f"{self._replies.count:,} replies"
             self._note(report, f"one after another, order {number + 1}: {done}")
-            [reply] = self._work.each(
-                [(log, 1)],
-                lambda items: self._work.replies(
-                    items, self._prompts[name], lambda count, what: None
-                ),
-                lambda reason: None,
-            )
-            self._count()
-            if reply is None:
-                return ""
-            shortened += reply.note is not None
-            return reply.text
+            text, _, note = self._replies.reply(self._prompts[name], log, 1)
+            shortened += note is not None
+            return text
 
         found: list[tuple[str, ...]] = [()] * len(ids)
         labelled = categorise(ask, [pieces[ids[at]] for at in order])
@@ -338,16 +327,39 @@ class PaperStage(ModelStage):
         self._project.write(labels)
 
 
-class _Counted:
-    """An asker that reports each reply."""
+class _KeptReplies:
+    """The model's replies, kept in the project: as all are greedy, a run that was stopped goes on with those it had.
 
-    def __init__(self, asker: ProcessAsker, count: Callable[[], None]) -> None:
-        self._asker, self._count = asker, count
+    Attributes:
+        count: Number of replies so far, those that were kept before included.
+    """
 
-    def generate(self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None) -> Any:
-        found = self._asker.generate(prompt, bodies, grammar=grammar)
-        self._count()
-        return found
+    def __init__(self, project: Project, work: ModelWork) -> None:
+        self._project, self._work = project, work
+        self.count = 0
 
-    def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> Any:
-        return self._asker.log_probs(prompt, pairs)
+    def reply(self, prompt: Prompt, pieces: Sequence[str], kept: int) -> Reply:
+        """The reply to a log inside the prompt.
+
+        Args:
+            pieces: Of the log; its middle is left out where the context has no room for all.
+            kept: Number of pieces at the beginning that are never left out.
+
+        Raises:
+            ModelError: The model cannot answer.
+            Cancelled: The work was interrupted.
+        """
+        self._work.check()
+        asked = [
+            "paper-goals", prompt.as_params(), list(pieces), kept,
+            dict(self._work.model.fingerprints), self._work.model.options.context,
+        ]  # fmt: skip
+        key = hashlib.sha256(to_json(asked).encode("ascii")).hexdigest()
+        with self._project.reading() as conn:
+            known = plays.replies(conn, [key])
+        if key not in known:
+            [written] = self._work.replies([(pieces, kept)], prompt, lambda count, what: None)
+            known[key] = without_surrogates(written.text), written.stopped, written.note
+            self._project.write(lambda conn: plays.add_replies(conn, known.items()))
+        self.count += 1
+        return known[key]

@@ -9,8 +9,7 @@ import pytest
 
 from engine.goals.embedders.vectors import Vectors, unit_rows
 from engine.goals.paper.clustering import PaperClusters, Prompts, paper_clusters, read_merge
-from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.goals.toy_asker import ToyAsker
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 
 PROMPTS = Prompts(
     parse_prompt("paper-label", prompt_text("paper-label")),
@@ -29,25 +28,27 @@ def embed(texts: Sequence[str]) -> Vectors:
     return unit_rows(np.array(rows, dtype=np.float32))
 
 
-class Model(ToyAsker):
-    """Describes a group by its word, and merges flights with trains."""
+class Model:
+    """Describes a group by its word, and merges flights with trains.
+
+    Attributes:
+        bodies: What it was asked.
+        pairs: Kinds in the pairs that it was asked about.
+    """
 
     def __init__(self, merge: str, refuse: str) -> None:
-        super().__init__()
         self.merge, self.refuse = merge, refuse
+        self.bodies: list[str] = []
         self.pairs: list[tuple[str, ...]] = []
 
-    def reply(self, body: str) -> str:
+    def __call__(self, prompt: Prompt, body: str) -> str:
+        self.bodies.append(body)
         lists = {part.split("]")[0]: part for part in body.split("[")}
         if "GROUP" in lists:
             return f"The user books a {kinds(lists['GROUP'])[0]}."
         pair = kinds(lists["GROUP 1"] + lists["GROUP 2"])
         self.pairs.append(pair)
         return self.merge if pair == ("flight", "train") else self.refuse
-
-    def generate(self, prompt, bodies, *, grammar=None):  # type: ignore[no-untyped-def]
-        self.replies = [self.reply(body) for body in bodies]
-        return super().generate(prompt, bodies, grammar=grammar)
 
 
 def kinds(text: str) -> tuple[str, ...]:
@@ -80,11 +81,9 @@ def test_every_pair_refused() -> None:
 
 
 def test_free_replies() -> None:
-    """A reply that says neither yes nor no counts as unread and merges nothing; no grammar forces one."""
-    model = Model("The tasks are about travel.", "No.")
-    made = found(model)
+    """A reply that says neither yes nor no counts as unread and merges nothing."""
+    made = found(Model("The tasks are about travel.", "No."))
     assert (made.merged, made.unread) == (0, 1)
-    assert set(model.grammars) == {None}
 
 
 def test_lists_as_printed() -> None:
@@ -103,6 +102,15 @@ def test_everybody_is_placed() -> None:
     made = paper_clusters(Model("No.", "No."), PROMPTS, texts, embed(texts), embed, 4, seed=0)
     assert np.bincount(made.first[:-1]).min() == 1
     assert made.first[-1] == made.labels[-1] == -1
+
+
+def test_fewer_texts_than_clusters() -> None:
+    """A cluster that stays empty is left out: it is neither described nor asked about."""
+    texts = ["flight"] * 3 + ["song"] * 3
+    model = Model("No.", "No.")
+    made = paper_clusters(model, PROMPTS, texts, embed(texts), embed, 4, seed=0)
+    assert made.labels.tolist() == [0] * 3 + [1] * 3
+    assert (len(model.bodies), made.asked) == (3, 1)
 
 
 @pytest.mark.parametrize(

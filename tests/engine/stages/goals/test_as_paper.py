@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine.errors import Cancelled
 from engine.goals.embedders.embedder import embedder_for
 from engine.jobs.runner import JobDone
+from engine.model.prompt_files import Prompt
 from engine.services.goals.paper_report import as_json
 from engine.services.goals.run_stages import PAPER_PROMPTS
 from engine.stages.goals.as_paper import PaperStage, Wanted
 from engine.stages.goals.embedding import EmbedStage
 from engine.stages.goals.summarising import SummariseStage
-from engine.stages.model_work import RunModel
+from engine.stages.model_work import ModelWork, RunModel
 from engine.stages.selection import Selection
 from engine.store.goals import clusterings
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import TextSource, stored_clustering
-from engine.worker.client import ModelProcess
+from engine.worker.client import ModelProcess, OnProgress
 from tests.engine.stages import goal_runs, scored
 
 
@@ -32,14 +35,11 @@ def weights(shallow_weights: Path) -> Iterator[None]:
         yield
 
 
-def test_everything(project: Project, decision_log: DecisionLog, process: ModelProcess) -> None:
-    """All that is printed of the paper comes from one run, and the clustering is shown with the model's
-    descriptions.
-    """
-    select = Selection(limit=6)
-    wanted = Wanted(seeds=1, bootstraps=1, share=0.5, orders=1)
-
-    model = RunModel(scored.model())
+def stages(
+    project: Project, decision_log: DecisionLog, process: ModelProcess, count: int, wanted: Wanted
+) -> tuple[SummariseStage, EmbedStage, PaperStage]:
+    """The stages on so many conversations, with short replies."""
+    select, model = Selection(limit=count), RunModel(scored.model())
     summarise = SummariseStage(
         project, process, model, goal_runs.prompt("paper-summary", 12), selection=select, whole=True
     )  # fmt: skip
@@ -52,6 +52,15 @@ def test_everything(project: Project, decision_log: DecisionLog, process: ModelP
         project, process, model, decision_log, embed, source, lambda: embedder_for("tfidf"),
         {name: goal_runs.prompt(name, 6) for name in PAPER_PROMPTS}, k=2, wanted=wanted,
     )  # fmt: skip
+    return summarise, embed, paper
+
+
+def test_everything(project: Project, decision_log: DecisionLog, process: ModelProcess) -> None:
+    """All that is printed of the paper comes from one run, and the clustering is shown with the model's
+    descriptions.
+    """
+    wanted = Wanted(seeds=1, bootstraps=1, share=0.5, orders=1)
+    summarise, embed, paper = stages(project, decision_log, process, 6, wanted)
     outcomes = goal_runs.run(project, [summarise, embed, paper])
     assert all(isinstance(one, JobDone) for one in outcomes), outcomes
     with project.reading() as conn:
@@ -72,3 +81,40 @@ def test_everything(project: Project, decision_log: DecisionLog, process: ModelP
     described = [group["description"] for group in found["clustering"]["groups"]]
     assert [cluster.label for cluster in stored] == described
     assert sum(cluster.size for cluster in stored) == 6
+
+
+def test_goes_on_after_a_stop(
+    project: Project,
+    decision_log: DecisionLog,
+    process: ModelProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that is stopped on its way through the baseline goes on behind the last reply, with the same result."""
+    asked: list[tuple[str, ...]] = []
+    replies = ModelWork.replies
+
+    def counted(work: ModelWork, items: Any, prompt: Prompt, report: OnProgress) -> Any:
+        if prompt.name in PAPER_PROMPTS:
+            asked.extend((prompt.name, *pieces) for pieces, _ in items)
+        return replies(work, items, prompt, report)
+
+    monkeypatch.setattr(ModelWork, "replies", counted)
+    summarise, embed, stopped = stages(project, decision_log, process, 4, Wanted(orders=1))
+    goal_runs.run(project, [summarise, embed])
+
+    def run_to_fifth_reply() -> None:
+        for progress in stopped.run(1):
+            if progress.note.endswith("order 1: 5 replies"):
+                stopped.interrupt()
+
+    with pytest.raises(Cancelled):
+        run_to_fifth_reply()
+    assert any(name == "paper-first-category" for name, *_ in asked)
+    *_, resumed = stages(project, decision_log, process, 4, Wanted(orders=1))
+    *_, again = stages(project, decision_log, process, 4, Wanted(orders=1))
+    outcomes = goal_runs.run(project, [resumed, again])
+    assert all(isinstance(one, JobDone) for one in outcomes), outcomes
+    assert len(asked) == len(set(asked)) == 3 + 4
+    assert resumed.result
+    assert again.result
+    assert again.result.categories == resumed.result.categories
