@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.store.idset import read_ids
 
 _FIRST = "(SELECT min(grew_at) FROM watched)"
 """The moment of the first watch, at which all past conversations were stored; one that grew since has a later one."""
+
+WATCHED: Mapping[str, str] = {
+    "past": f"SELECT conversation_id FROM watched WHERE grew_at = {_FIRST}",
+    "new": f"SELECT conversation_id FROM watched WHERE grew_at > {_FIRST}",
+    "running": "SELECT conversation_id FROM watched WHERE ended = 0",
+}
+"""Queries of the conversations that were there before the first watch and did not grow since, of those that came or
+grew since, and of those that have not ended."""
+
+_ENDED = f"FROM watched WHERE ended = 1 AND grew_at > {_FIRST} AND p IS NOT NULL"
+_ENDED_ORDER = "ORDER BY grew_at, conversation_id"
+ENDED_PLACES = f"SELECT conversation_id, row_number() OVER ({_ENDED_ORDER}) AS place {_ENDED}"
+"""(conversation_id, place) of those that came or grew since and have ended with a probability, in the order in which
+they grew last, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +80,12 @@ def end(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 def running(conn: sqlite3.Connection) -> set[int]:
     """The conversations that have not ended."""
-    return {row[0] for row in conn.execute("SELECT conversation_id FROM watched WHERE ended = 0")}
+    return {row[0] for row in conn.execute(WATCHED["running"])}
 
 
 def past(conn: sqlite3.Connection) -> array[int]:
     """Ids of the conversations that were there before the first watch and did not grow since."""
-    return read_ids(conn, f"SELECT conversation_id FROM watched WHERE grew_at = {_FIRST}")
+    return read_ids(conn, WATCHED["past"])
 
 
 def past_complete(conn: sqlite3.Connection, threshold: float) -> tuple[int, int]:
@@ -85,13 +99,10 @@ def past_complete(conn: sqlite3.Connection, threshold: float) -> tuple[int, int]
 
 def live(conn: sqlite3.Connection) -> array[int]:
     """Ids of the conversations that came or grew since the first watch."""
-    return read_ids(conn, f"SELECT conversation_id FROM watched WHERE grew_at > {_FIRST}")
+    return read_ids(conn, WATCHED["new"])
 
 
 def ended(conn: sqlite3.Connection) -> list[tuple[str, float]]:
     """When each conversation that came or grew since and has ended grew last, and its last probability; in the order of
     that time. Without those that have no probability."""
-    return conn.execute(
-        f"SELECT grew_at, p FROM watched WHERE ended = 1 AND grew_at > {_FIRST} AND p IS NOT NULL"
-        " ORDER BY grew_at, conversation_id"
-    ).fetchall()
+    return conn.execute(f"SELECT grew_at, p {_ENDED} {_ENDED_ORDER}").fetchall()

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -58,9 +56,9 @@ from screens.shell.figures import choose_figure
 from screens.shell.save_dialogs import ask_export, ask_file
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
+from screens.widgets.card import Card
 from screens.widgets.choices import Choices
 from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.keyed import Keyed
 from screens.widgets.pace import Pace
 from screens.widgets.stage_names import work_of
 
@@ -81,32 +79,6 @@ REPORT_LACKS: dict[Kind, str] = {
     "cluster": "the report has no goals yet",
 }
 """What a report lacks while a step of the path is not done."""
-
-
-class Card(Keyed, Vertical, can_focus=True):
-    """A box of figures; enter or a click leads to the conversations behind them."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Go there", show=False)]
-
-    class Opened(Message):
-        """The card was chosen."""
-
-        def __init__(self, card: Card) -> None:
-            super().__init__()
-            self.card = card
-
-    def __init__(self, title: str, *, id: str) -> None:
-        super().__init__(id=id, classes="card")
-        self.border_title = Content(title)
-
-    def action_open(self) -> None:
-        """Says that it was chosen."""
-        self.post_message(self.Opened(self))
-
-    def on_click(self, event: events.Click) -> None:
-        """A click chooses."""
-        event.stop()
-        self.action_open()
 
 
 class OverviewScreen(WorkbenchScreen[None]):

@@ -31,6 +31,7 @@ from screens.shell.recent_projects import Shell
 from screens.shell.routes import NamedConversations, Routes
 from screens.shell.tour import TourLine
 from screens.widgets.background import background
+from screens.widgets.card import Card
 from screens.widgets.empty_state import IMPORT, EmptyState
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.jobs_bar import JobsBar
@@ -343,10 +344,10 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         return key if key == "enter" else shown_key(key)  # a newcomer may not know ⏎
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enter starts what fills the screen only while it is empty, and nothing is being written."""
+        """Enter starts what fills the screen only while it is empty, and neither a field nor a card has the focus."""
         if action == "fill":
-            writing = isinstance(self.focused, Input)
-            return self._empty_state is not None and self.has_class("-empty") and not writing
+            takes_enter = isinstance(self.focused, Input | Card)
+            return self._empty_state is not None and self.has_class("-empty") and not takes_enter
         return super().check_action(action, parameters)
 
     async def action_fill(self) -> None:

@@ -19,9 +19,12 @@ from engine.services.watch.service import WatchRequest
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import TextDialog
+from screens.shell.figures import choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch import formatting
 from screens.watch.dialogs import RulesDialog, WatchDialog
+from screens.watch.figures import completion_figures, goal_figures
+from screens.widgets.card import Card
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.line_plot import Line, LinePlot, Scale
@@ -85,8 +88,10 @@ class WatchScreen(WorkbenchScreen[None]):
         yield Static(classes="empty")
         yield Static(id="event")
         with Container(id="figures"):
-            yield LinePlot(id="completion")
-            yield Static(id="goals")
+            with Card("Completion over time", id="completion"):
+                yield LinePlot()
+            with Card("Drift of goals", id="goals"):
+                yield Static(id="goals-text")
 
     def on_mount(self) -> None:
         """Looks at the events every `LISTEN_SECONDS`."""
@@ -178,6 +183,12 @@ class WatchScreen(WorkbenchScreen[None]):
 
     # Completion and goals
 
+    def on_card_opened(self, message: Card.Opened) -> None:
+        """Lists the figures of a chart, to open the conversations behind one."""
+        figures = completion_figures if message.card.id == "completion" else goal_figures
+        title = str(message.card.border_title)
+        choose_figure(self, title, figures(self._chart) if self._chart is not None else [])
+
     def _show_chart(self, chart: Chart | None) -> None:
         self._chart = chart
         self._show_summary()
@@ -210,7 +221,7 @@ class WatchScreen(WorkbenchScreen[None]):
             empty=formatting.chart_empty(chart),
             across=f"{chart.size} conversations each, oldest first" if chart is not None else "",
         )
-        goals = self.query_one("#goals", Static)
+        goals = self.query_one("#goals-text", Static)
         goals.update(
             formatting.goals_text(
                 chart.goals if chart is not None else (),

@@ -30,6 +30,7 @@ from engine.store.scores import state_sql
 from engine.store.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
 from engine.store.sql import MESSAGE_BITS, placeholders
 from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
+from engine.store.watched import ENDED_PLACES, WATCHED
 
 PROPOSED_SIGN = "?"
 """End of the name of a tag that stands for what its probe predicts."""
@@ -243,6 +244,13 @@ def _holds(
             "SELECT id AS conversation_id FROM conversation"
             f" LEFT JOIN ({REQUEST_COUNTS_SQL}) ON conversation_id = id WHERE {inner.text}"
         )
+        return _select(conn, among, sql, inner.values)
+    if term.field == "watched":
+        sql = " UNION ".join(WATCHED[value] for value in term.values)
+        return _select(conn, among, sql, ())
+    if term.field == "ended":
+        inner = _number("place", term)
+        sql = f"SELECT conversation_id FROM ({ENDED_PLACES}) WHERE {inner.text}"
         return _select(conn, among, sql, inner.values)
     if term.field == "remaining":
         return _remaining(conn, term, among, config)

@@ -36,7 +36,7 @@ from screens.overview.facts import (
     rate_content,
 )
 from screens.overview.histogram import column_heights
-from screens.overview.screen import Card, OverviewScreen
+from screens.overview.screen import OverviewScreen
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
 from screens.shell.dialogs.browsing import BrowseDialog
 from screens.shell.dialogs.importing import ImportDialog
@@ -44,6 +44,7 @@ from screens.shell.dialogs.quarantine import QuarantineDialog
 from screens.shell.dialogs.run import RunDialog
 from screens.triage.screen import TriageScreen
 from screens.validation.screen import ValidationScreen
+from screens.widgets.card import Card
 from screens.widgets.choices import Choices
 from tests.engine.store.support import fill, give_scores, talk
 from tests.screens.driving import lines, opened, press, settle, text, until

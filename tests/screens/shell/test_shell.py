@@ -16,7 +16,7 @@ from textual.widgets._footer import FooterKey
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, JobProgress
 from screens.conversations.screen import ConversationsScreen
-from screens.overview.screen import Card, OverviewScreen
+from screens.overview.screen import OverviewScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.help import HelpScreen
@@ -37,6 +37,7 @@ from screens.shell.workbench_screen import (
     WorkbenchScreen,
 )
 from screens.triage.screen import TriageScreen
+from screens.widgets.card import Card
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.keyed import place_of
 from screens.widgets.row_table import RowTable

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+from engine.filters import ListQuery
 from engine.services.watch.service import WatchRequest
 from engine.services.watch.watching import Event
+from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.reader.screen import ReaderScreen
 from screens.watch.dialogs import WatchDialog
+from screens.watch.figures import completion_figures, goal_figures
+from screens.watch.screen import WatchScreen
 from tests.screens.driving import Size, opened, press, text, until
+from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project
 
 STALLED = {
@@ -117,6 +122,42 @@ async def test_completion_with_control_limits() -> None:
         assert "limits 3% to 97%" in seen  # twenty against twenty
         assert "20 conversations each" in seen
         assert "1 running" in seen
+
+
+async def test_what_is_behind_a_chart() -> None:
+    """Enter on the chart of completion lists its points, and enter on one its conversations; escape leads back."""
+    async with opened(watched(project(41)), size=(200, 60), mode="1") as pilot:
+        await press(pilot, "L", "tab", "enter")
+        assert "2 of 20 complete, up to 2026-11-23 12:00" in text(pilot)
+        await press(pilot, "down", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, ConversationsBehindScreen)
+        assert str(screen.query_shown.filter) == "ended:1..20"
+        found = screen.services.conversations.ids(screen.query_shown)
+        assert list(found) == list(range(21, 41))
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WatchScreen)
+
+
+def test_every_figure_has_its_conversations() -> None:
+    """The filter of a figure selects as many conversations as the figure says; goals now and before."""
+    found = clustered()
+    found.file.write(
+        lambda conn: conn.executemany(
+            "INSERT INTO watched (conversation_id, boundaries, p, grew_at, ended) VALUES (?, 1, .9, ?, ?)",
+            [
+                (key, f"2026-11-23T12:00:0{0 if key <= 8 else key % 9 + 1}.000Z", int(key < 20))
+                for key in range(1, 25)
+            ],
+        )
+    )
+    chart = found.watches.chart()
+    assert chart is not None
+    figures = [*completion_figures(chart), *goal_figures(chart)]
+    assert any(one.label.startswith("now ") and one.count for one in figures)
+    for figure in figures:
+        ids = found.conversations.ids(ListQuery(figure.wanted))
+        assert figure.count in (None, len(ids)), figure
 
 
 async def test_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

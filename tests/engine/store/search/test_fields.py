@@ -325,3 +325,24 @@ def test_goals_that_an_earlier_version_stored(tmp_path: Path) -> None:
         (group, *_) = goals.groups()
         found = list(conversations.ids(ListQuery(parse_filter(f'goal:"{group.label}"'))))
         assert found == sorted(row.conversation_id for row in goals.members(group.id)) != []
+
+
+def test_what_a_watch_saw(tmp_path: Path) -> None:
+    """Past ones, those that came or grew since, those that run, and the place of those that ended by when they grew."""
+    with Project.open(tmp_path / "p.wb", create=True) as made:
+        fill(made, [Parsed(None, b"%d" % n, conversation(n)) for n in range(1, 9)])
+        rows = [(1, 0, 1), (2, 0, 1), (3, 5, 1), (4, 2, 1), (5, 3, 0), (6, 4, 1)]
+        made.write(
+            lambda conn: conn.executemany(
+                "INSERT INTO watched (conversation_id, boundaries, p, grew_at, ended)"
+                " VALUES (?, 2, .5, '2026-11-23T12:00:0' || ? || '.000Z', ?)",
+                rows,
+            )
+        )
+        assert matching(made, "watched:past") == [1, 2]
+        assert matching(made, "watched:new") == [3, 4, 5, 6]
+        assert matching(made, "watched:running") == [5]
+        assert matching(made, "watched:past,running") == [1, 2, 5]
+        assert matching(made, "-watched:past") == [3, 4, 5, 6, 7, 8]
+        assert [matching(made, f"ended:{place}") for place in (1, 2, 3, 4)] == [[4], [6], [3], []]
+        assert matching(made, "ended:2..3 -name:c6") == [3]
