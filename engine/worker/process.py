@@ -164,7 +164,7 @@ class WorkerProcess:
         if hello.get("version") != protocol.VERSION:
             self._end()
             raise ModelError(
-                "The model process is of another version.", "Install the program anew."
+                "The model process is of another version.", "Install the program again."
             )
 
     def _hello(self) -> Frame | None:

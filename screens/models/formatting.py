@@ -121,7 +121,7 @@ def pull_content(row: PullRow) -> Content:
     what = {
         "paused": "p goes on where it stopped, D gives it up",
         "failed": "p tries again where it stopped, D gives it up",
-    }.get(row.state, "p pauses it; it rests when you quit and goes on where it stopped")
+    }.get(row.state, "p pauses it; it pauses too when you quit, and goes on where it stopped")
     if row.state != "done":
         blocks.append(Content.styled(what, "$tone-muted"))
     return Content("\n").join(blocks)
@@ -172,12 +172,12 @@ def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Co
         parts.append((f" and {len(working) - 1} more", "$tone-accent"))
     if resting:
         parts.append(
-            (f" · {number_format.counted(len(resting), 'pull')} not ended", "$tone-borderline")
+            (f" · {number_format.counted(len(resting), 'pull')} unfinished", "$tone-borderline")
         )
     if busy:
         parts.append((f" · {one_line(busy)}", "$tone-accent"))
     else:
-        parts.append((" · the hub is asked only by s and p", "$tone-muted"))
+        parts.append((" · only s and p use the network", "$tone-muted"))
     return Content.assemble(*parts)
 
 

@@ -120,9 +120,7 @@ class HubDialog(Dialog[HubRequest | None]):
 
     def _show_recommended(self, rows: Sequence[Recommendation]) -> None:
         places = [_Place(row.repository, row.file, words.note_content(row)) for row in rows]
-        heading = (
-            "Recommended by memory; those for this machine are highlighted. The hub was not asked."
-        )
+        heading = "Recommended models by memory; those for this machine are highlighted. The hub was not asked."
         self._list(places, [words.recommended_content(row) for row in rows], heading)
         here = next((nth for nth, row in enumerate(rows) if row.here), 0)
         self.query_one(Choices).highlighted = here if rows else None

@@ -44,12 +44,12 @@ class ModelsScreen(WorkbenchScreen[None]):
         Binding("s", "search", "Search", tooltip="Find a model on the hub and pull it"),
         Binding("p", "pause", "Pause/go on", tooltip="Pause a pull, or go on where it stopped"),
         Binding("a", "add", "Add", tooltip="Add a GGUF file, or those of a folder"),
-        Binding("v", "verify", "Verify", tooltip="Compute checksums anew and read the header"),
+        Binding("v", "verify", "Verify", tooltip="Compute the checksums again and read the header"),
         Binding("u", "use", "Use", tooltip="Choose what this project uses the model for"),
-        Binding("t", "tune", "Tune", tooltip="Find the fastest faithful format on this machine"),
+        Binding("t", "tune", "Tune", tooltip="Find the fastest format of its weights that stays accurate"),
         Binding("D", "remove", "Remove", tooltip="Delete what was pulled, forget what was added; asks first"),
         Binding("y", "copy", "Copy", tooltip="Copy what is known of the model", show=False),
-        Binding("q", "app.quit", "Quit", tooltip="Quit; pulls rest until they are gone on with", show=False),
+        Binding("q", "app.quit", "Quit", tooltip="Quit; pulls pause, and p goes on with them", show=False),
     ]  # fmt: skip
 
     def __init__(self, services: Services, feed: EngineFeed) -> None:
@@ -275,7 +275,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         """The model or adapter under the cursor, or None if nothing can be done with it now."""
         item = self.here
         if isinstance(item, PullRow):
-            self.notify(f"It is not here yet, so that it could be {what}.", markup=False)
+            self.notify(f"It is not here yet; it can be {what} once it has arrived.", markup=False)
             return None
         return item if self._idle() else None
 

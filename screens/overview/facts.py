@@ -329,7 +329,7 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
     if found.badly_read:
         some = number_format.counted(found.badly_read, "source")
         parts += [(f"\n{some} not well read", "$tone-incomplete"), ("  A", "bold $tone-accent")]
-        parts.append((" says what is missing, and mends it", "$tone-muted"))
+        parts.append((" says what is missing and how to get it", "$tone-muted"))
     if found.shared:
         parts += ["\n", *_shared_pieces(found.shared)]
     return Content.assemble(*parts)

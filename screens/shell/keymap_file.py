@@ -59,7 +59,7 @@ def read_keymap(text: str, name: str, places: Sequence[Place]) -> Keymap:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return Keymap(
-            {}, [f"{name} is not TOML: {error}. Mend that line; the default keys are in force."]
+            {}, [f"{name} is not TOML: {error}. Correct that line; the default keys are in force."]
         )
     reader = _Reader(text, name, places)
     reader.read(content)

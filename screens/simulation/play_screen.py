@@ -108,7 +108,7 @@ class PlayScreen(WorkbenchScreen[None]):
         """Opens the conversation."""
         key = self._item.conversation_id
         if key is None:
-            self.notify("It is no conversation.", markup=False)
+            self.notify("No conversation came of this play.", markup=False)
             return
         self.open_reader(array("q", [key]), 0)
 

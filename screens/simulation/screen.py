@@ -66,7 +66,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         ),
         Binding("right", "turn(1)", "Table", key_display="← →", tooltip="Next table of this set"),
         Binding("left", "turn(-1)", "Table before", show=False),
-        Binding("s", "sort", "Sort", show=False, tooltip="Sort by a column; the same one again turns it round"),
+        Binding("s", "sort", "Sort", show=False, tooltip="Sort by a column; the same one again reverses it"),
         Binding("o", "conversation", "Read", tooltip="Read the conversation of a play"),
         Binding("F", "form", "Form", tooltip="Answer a form yourself and watch the modules"),
         Binding("A", "shards", "Shards", tooltip="Approve, edit or reject proposed shards"),

@@ -45,7 +45,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         Binding("a", "decide('approved')", "Approve", tooltip="Approve, and go to the next open one"),
         Binding("r", "decide('rejected')", "Reject", tooltip="Reject, and go to the next open one"),
         Binding("p", "decide('proposed')", "Open again", show=False, tooltip="Take back what was decided"),
-        Binding("e", "edit", "Edit", tooltip="Word the shard under the cursor anew"),
+        Binding("e", "edit", "Edit", tooltip="Reword the shard under the cursor"),
         Binding("less_than_sign", "move(-1)", "Up", key_display="<", tooltip="Say this shard earlier"),
         Binding("greater_than_sign", "move(1)", "Down", key_display=">", tooltip="Say this shard later"),
         Binding("d", "leave_out", "Leave out", tooltip="Take the shard under the cursor out"),
@@ -157,7 +157,7 @@ class ShardsScreen(WorkbenchScreen[None]):
             if text is not None and text.strip() and text.strip() != shard.text:
                 self._act(lambda: self._drafts.edit(nth, shard.shard_id, text.strip()))
 
-        self.app.push_screen(TextDialog("Say it so", value=shard.text, adding=True), chosen)
+        self.app.push_screen(TextDialog("New wording", value=shard.text, adding=True), chosen)
 
     def action_move(self, by: int) -> None:
         """Moves the shard."""

@@ -135,7 +135,7 @@ def _pull_line(pulls: Sequence[PullRow]) -> Content:
         facts.append(f"{len(pulls) - 1} more")
     return Content.assemble(
         (f"▸ Pull of {one_line(pull.name, 40)} ", "bold"),
-        " · ".join([*facts, "it rests when you quit"]),
+        " · ".join([*facts, "it pauses when you quit"]),
     )
 
 

@@ -150,7 +150,7 @@ ONLY_ON = {
     "goals": "3 goals of 11",
     "desk": "N Never",
     "training": "0 runs",
-    "models": "the hub is asked only",
+    "models": "only s and p use the network",
     "simulation": "Nothing has been simulated",
 }
 """Words that one screen alone shows on the demo's project."""

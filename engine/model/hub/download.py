@@ -154,7 +154,7 @@ class Fetch:
                     if have > self._part.size:
                         raise HubError(
                             f"{host} sent more than the {self._part.size:,} bytes of the file.",
-                            "Remove the pull and begin anew.",
+                            "Remove the pull and begin again.",
                         )
                     file.write(piece)
                     self._arrived(have)

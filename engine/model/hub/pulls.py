@@ -138,7 +138,7 @@ def plan_pull(
     if here is not None:
         raise NameTaken(
             f"{file.name} of {repository.name} is here as {here.name!r}, pulled on {here.pulled_at[:10]}.",
-            f"Remove it first (`workbench models remove {here.name}`) to pull it anew.",
+            f"Remove it first (`workbench models remove {here.name}`) to pull it again.",
         )
     return plan
 

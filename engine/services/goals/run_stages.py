@@ -184,7 +184,7 @@ class GoalStages:
             if summarise is None:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
-                    "Name that model with --model, or cluster anew.",
+                    "Name that model with --model, or cluster again.",
                 )
             stages.append(summarise)
         embed = EmbedStage(

@@ -133,6 +133,6 @@ def _of_trees(found: TreeValidation) -> list[Missing]:
         missing.append(Missing("trees", what, how))
     if found.unkept:
         what = f"{found.unkept:,} trees of an earlier version hold no probabilities of tokens."
-        how = "`workbench run trees PROJECT --max-tokens N` with another N grows them anew."
+        how = "`workbench run trees PROJECT --max-tokens N` with another N grows them again."
         missing.append(Missing("trees", what, how))
     return missing

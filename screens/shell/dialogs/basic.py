@@ -122,7 +122,9 @@ def ask_order(
         if by is not None:
             sort(by)
 
-    screen.app.push_screen(ChoiceDialog("Sort by; again turns it round", choices, now), chosen)
+    screen.app.push_screen(
+        ChoiceDialog("Sort by (the same again reverses it)", choices, now), chosen
+    )
 
 
 def ask_which_first(

@@ -353,7 +353,7 @@ class TestHub:
             await press(pilot, "s", "slash", *"me", "slash", *"zz", "enter")
             assert hub.asked() == ["me/zz"]
             await press(pilot, "escape")
-            assert "Recommended by memory" in text(pilot)
+            assert "Recommended models by memory" in text(pilot)
 
     async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What the hub refuses stands in the dialog, which stays; the words are still there."""
