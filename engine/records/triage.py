@@ -70,7 +70,7 @@ class TriageItem:
 QueueOrder = Literal[
     "threshold", "lowest", "informative", "disagreement", "people", "unsure", "sample", "list"
 ]
-"""The orders of the triage queue; see `engine.store.queue`."""
+"""The orders of the triage queue; see `engine.store.triage_queue`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from engine.records.scores import ScoredId, State
 from engine.records.triage import JudgedId
 from engine.services.forms.chat_forms import message_line
 from engine.services.line_files import write_file
-from engine.store import example_probes, scores, second_verdicts, trees
+from engine.store import second_verdicts, trees
+from engine.store.completeness import example_probes, scores
 from engine.store.project import Project
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from engine.jobs.runner import JobRunner
 from engine.records.runs import Estimate, RunRow
 from engine.records.scores import Mode
 from engine.services.scoring.sets import name_of
-from engine.store import runs, scores
+from engine.store import runs
+from engine.store.completeness import scores
 from engine.store.project import Project
 
 if TYPE_CHECKING:

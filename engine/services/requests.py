@@ -12,7 +12,8 @@ from engine.records.simulation import PlayRow
 from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.starts_by_model import RequestStartScenario
-from engine.store import conversations, requests, scores
+from engine.store import conversations
+from engine.store.completeness import requests, scores
 from engine.store.project import Project
 from engine.views.requests import requests_of
 

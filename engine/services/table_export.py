@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.services.line_files import ColumnType, write_parquet
 from engine.services.scoring.sets import name_of
-from engine.store import scores
+from engine.store.completeness import scores
 from engine.store.search import conversation_table
 
 MOST_COLUMNS = 200

@@ -3,4 +3,8 @@
 Each aggregate is a module of plain functions that take a connection: `Project.reader()` for those that read,
 the one handed to the function given to `Project.write()` for those that write. `ConversationStore` and
 `TriageStore` bind them to a project for callers that must not see connections.
+
+`project` opens the file, `file/` looks after it, `migrations/` has its schema. `imports` writes conversations,
+`conversations` reads them, `search/` finds them; `verdicts` and `triage` keep what people say of them, `completeness/`,
+`trees` and `goals/` what was computed, `runs` how.
 """

@@ -24,16 +24,8 @@ from engine.records.goals import GoalOfConversation
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
-from engine.store import (
-    checks,
-    divergences,
-    earlier_states,
-    example_probes,
-    imports,
-    scores,
-    settings,
-    shared_text,
-)
+from engine.store import checks, earlier_states, imports, settings, shared_text
+from engine.store.completeness import divergences, example_probes, scores
 from engine.store.goals import groups as goal_groups
 from engine.store.messages import COLUMNS, message_of, messages_of
 from engine.store.project import Project

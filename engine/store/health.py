@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from engine.store import runs
-from engine.store.lock import is_running
+from engine.store.file.lock import is_running
 from engine.store.project import Project
 
 _FINDINGS = 5

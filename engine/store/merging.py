@@ -24,7 +24,7 @@ from urllib.parse import quote
 from engine.errors import ProjectDamaged, ProjectError
 from engine.number_format import counted
 from engine.store import cjk_index, facets, settings, verdicts
-from engine.store.failures import translate_file_errors
+from engine.store.file.failures import translate_file_errors
 from engine.store.project import Project
 from engine.store.sql import MESSAGE_BITS
 

@@ -22,12 +22,12 @@ from engine.errors import (
     ProjectTooOld,
 )
 from engine.store import runs
-from engine.store.backups import copy_whole
-from engine.store.failures import damaged, translate_file_errors, translate_sqlite_errors
-from engine.store.lock import WriteLock, is_held
+from engine.store.file.backups import copy_whole
+from engine.store.file.failures import damaged, translate_file_errors, translate_sqlite_errors
+from engine.store.file.lock import WriteLock, is_held
+from engine.store.file.writer import Writer
 from engine.store.migrations.m001_conversations import APPLICATION_ID
 from engine.store.migrations.schema import SCHEMA, migrate
-from engine.store.writer import Writer
 
 T = TypeVar("T")
 

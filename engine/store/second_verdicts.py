@@ -12,7 +12,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from engine.records.triage import JudgedId, Opinion, Verdict, VerdictRow
-from engine.store import scores, verdicts
+from engine.store import verdicts
+from engine.store.completeness import scores
 from engine.store.earlier_states import GIVEN_TO_THIS_TEXT
 from engine.store.sql import snapshot
 from engine.store.verdicts import CURRENT_VERDICTS, IS_IN_FORCE, verdict_sql

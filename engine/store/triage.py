@@ -8,7 +8,8 @@ from dataclasses import asdict
 
 from engine.filters import ListQuery
 from engine.records.triage import QueueOrder, TriagePage, TriagePlace, Verdict, VerdictRow
-from engine.store import hidden_states, queue, second_verdicts, settings, verdicts
+from engine.store import second_verdicts, settings, triage_queue, verdicts
+from engine.store.completeness import hidden_states
 from engine.store.project import Project
 
 PLACE = "triage.place"
@@ -42,9 +43,9 @@ class TriageStore:
         only: Collection[int] | None = None,
     ) -> TriagePage:
         """Conversations that wait for a verdict, the most valuable first, of `only` where that is given;
-        `engine.store.queue` explains the orders."""
+        `engine.store.triage_queue` explains the orders."""
         with self._project.reading() as conn:
-            return queue.queue(conn, order, query, only=only)
+            return triage_queue.queue(conn, order, query, only=only)
 
     def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
         """Records a verdict."""

@@ -9,7 +9,8 @@ from itertools import pairwise
 from engine.conversation import Message, turn_numbers
 from engine.records.requests import Request
 from engine.records.scores import CurvePoint, DecisionRule
-from engine.store import requests, scores, settings
+from engine.store import settings
+from engine.store.completeness import requests, scores
 from engine.store.messages import messages_of
 from engine.store.sql import id_pages
 
@@ -42,7 +43,8 @@ def split(
     """The requests of one conversation.
 
     Args:
-        starts: Indices of the messages that begin a further request, ascending (`engine.store.requests.starts`).
+        starts: Indices of the messages that begin a further request, ascending, as `engine.store.completeness.requests`
+            gives them.
         curve: The boundaries in order; empty where nothing is scored.
     """
     of_user = [at for at, message in enumerate(messages) if message.role == "user"]

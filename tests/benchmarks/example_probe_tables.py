@@ -22,7 +22,7 @@ import numpy as np
 from engine.completeness import example_probe, near_duplicates, probe
 from engine.completeness.probe import Bools, Floats, Ints, States
 from engine.stages.logs import logs_of
-from engine.store import hidden_states
+from engine.store.completeness import hidden_states
 from engine.store.project import Project
 from engine.validate.statistics.ranking import auroc
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from engine.completeness.starts_by_curve import FALL, starts_by_curve
 from engine.conversation import Message
-from engine.store import conversations, imports, scores
+from engine.store import conversations, imports
+from engine.store.completeness import scores
 from engine.store.project import Project
 from workbench.cli import main
 

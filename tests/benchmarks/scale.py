@@ -30,8 +30,9 @@ from engine.conversation import Conversation, Message, render_log
 from engine.records.imports import Parsed
 from engine.services.run_requests import ScoringRequest
 from engine.services.workspace import Workspace
-from engine.store import hidden_states, imports, runs
-from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store import imports, runs
+from engine.store.completeness import hidden_states
+from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 
 DIMENSIONS = 576
 """Numbers in a hidden state of the default model."""

@@ -35,11 +35,11 @@ from engine.services.triage.example_probes import ExampleProbeService
 from engine.services.validation.service import ValidationService
 from engine.services.watch.service import WatchService
 from engine.services.workspace import ProjectInfo, Services, Workspace
-from engine.store import scores
+from engine.store.completeness import scores
+from engine.store.completeness.scores import ScoreConfig, ScoreEntry
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
-from engine.store.scores import ScoreConfig, ScoreEntry
 from engine.store.triage import TriageStore
 from engine.views.decision_log import DecisionLog
 from engine.views.merge_queue_cache import MergeQueueCache

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.records.imports import Leak, Parsed
-from engine.store import imports, runs, scores, settings
+from engine.store import imports, runs, settings
+from engine.store.completeness import scores
+from engine.store.completeness.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 
 CONFIG = "5f0c1d"
 SCORED = ScoreConfig(CONFIG, "base", "SmolLM2-135M-Instruct", noise=0.006)

@@ -10,9 +10,10 @@ from typing import Any
 from engine.jobs.runner import JobRunner
 from engine.records.triage import Verdict
 from engine.stages.importing import ImportStage
-from engine.store import conversations, runs, scores, settings, verdicts
+from engine.store import conversations, runs, settings, verdicts
+from engine.store.completeness import scores
+from engine.store.completeness.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 from tests.engine.store.support import mark
 from tests.terminal.payloads import NAME, PAYLOADS
 

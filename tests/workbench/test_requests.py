@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from engine.store import requests, runs, scores, settings
+from engine.store import runs, settings
+from engine.store.completeness import requests, scores
+from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from tests.engine.store.support import fill, talk
 from workbench.cli import main
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from engine.conversation import Conversation, Message, Role
 from engine.records.imports import Parsed
 from engine.records.triage import Verdict
-from engine.store import imports, runs, scores, settings
+from engine.store import imports, runs, settings
+from engine.store.completeness import scores
 from engine.store.project import Project
 from engine.store.triage import TriageStore
 

@@ -15,7 +15,7 @@ from engine.records.interval import Z95
 from engine.services.run_requests import ScoringRequest
 from engine.services.workspace import Workspace
 from engine.stages.completeness.diverging import DivergenceStage
-from engine.store import divergences
+from engine.store.completeness import divergences
 from engine.text import one_line
 from workbench.commands.narration import Result, run_stages
 from workbench.commands.options import add_filter, add_model, positive, read_filter

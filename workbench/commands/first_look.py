@@ -33,7 +33,8 @@ from engine.stages.completeness.fitting import FittingStage
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.importing import ImportStage
 from engine.stages.tuning import TuningStage
-from engine.store import conversations, scores
+from engine.store import conversations
+from engine.store.completeness import scores
 from engine.text import one_line
 from workbench.commands.cluster import clustering_json
 from workbench.commands.mapping import map_command, with_command

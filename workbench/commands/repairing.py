@@ -6,8 +6,8 @@ import argparse
 from dataclasses import asdict
 
 from engine.number_format import counted
+from engine.store.file.repair import Repair, repair
 from engine.store.project import Project
-from engine.store.repair import Repair, repair
 from workbench.commands.narration import print_json, print_text
 from workbench.exits import DONE, WITH_GAPS
 

@@ -24,7 +24,7 @@ from engine.services.reproduction.tables import tables
 from engine.services.training.runs import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store import settings
-from engine.store.backups import restore
+from engine.store.file.backups import restore
 from engine.store.project import Project
 from engine.text import as_json as json_text
 from workbench.commands.narration import narrate, print_json, print_text

@@ -13,7 +13,8 @@ from engine.completeness.calibration import Calibration, completion_rate
 from engine.records.calibration import CompletionRate
 from engine.records.goals import NAMELESS
 from engine.services.triage.calibration import CHOSEN_BY_SCORE, ScoredConversations
-from engine.store import example_probes, trees
+from engine.store import trees
+from engine.store.completeness import example_probes
 from engine.views.clustering_view import ClusteringView
 
 Ints = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from engine.goals.clusters.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.embedders.vectors import Vectors
 from engine.records.goals import GoalDecision, GoalGroup
-from engine.store import scores
+from engine.store.completeness import scores
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals import second_goals, vectors
 from engine.store.sql import id_pages, snapshot

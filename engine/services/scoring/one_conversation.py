@@ -24,7 +24,7 @@ from engine.services.scoring.runs import ScoringRuns
 from engine.stages.completeness.remaining import RemainingStage
 from engine.stages.logs import NO_BOUNDARY
 from engine.stages.model_work import ModelWork
-from engine.store.scores import normalised
+from engine.store.completeness.scores import normalised
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from engine.conversation import render_log, without_surrogates
 from engine.errors import FormatError, NameTaken, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
-from engine.store import conversations, runs, scores
+from engine.store import conversations, runs
+from engine.store.completeness import scores
+from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.sql import id_pages
 
 Outcome = Literal[

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from engine.number_format import counted, figure, figure_range
 from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, ScoreSet
-from engine.store import generated_ends, scores, settings
+from engine.store import settings
+from engine.store.completeness import generated_ends, scores
+from engine.store.completeness.scores import ScoreConfig
 from engine.store.project import Project
-from engine.store.scores import ScoreConfig
 from engine.text import one_line
 
 

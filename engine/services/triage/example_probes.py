@@ -27,8 +27,9 @@ from engine.records.example_probes import (
     Proposed,
 )
 from engine.stages.logs import logs_of
-from engine.store import conversations, hidden_states, verdicts
-from engine.store import example_probes as store
+from engine.store import conversations, verdicts
+from engine.store.completeness import example_probes as store
+from engine.store.completeness import hidden_states
 from engine.store.project import Project
 from engine.store.search import listing
 from engine.store.sql import snapshot

@@ -20,9 +20,10 @@ from engine.records.validation import Classification, CompletenessTable, RowKind
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
-from engine.store import conversations, generated_ends, imports, scores
+from engine.store import conversations, imports
+from engine.store.completeness import generated_ends, scores
+from engine.store.completeness.scores import ScoreConfig
 from engine.store.project import Project
-from engine.store.scores import ScoreConfig
 from engine.store.sql import id_pages, snapshot
 from engine.validate.completeness import (
     Place,

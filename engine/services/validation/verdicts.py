@@ -20,7 +20,8 @@ from engine.services.scoring.sets import name_of
 from engine.services.validation.completeness import KEYWORDS
 from engine.services.validation.completeness_report import ROC
 from engine.services.validation.contrasts import contrasts_about, contrasts_json
-from engine.store import conversations, scores, settings, verdicts
+from engine.store import conversations, settings, verdicts
+from engine.store.completeness import scores
 from engine.store.project import Project
 from engine.store.sql import id_pages, snapshot
 from engine.validate.completeness import against_labels

@@ -13,7 +13,7 @@ import numpy as np
 from engine.completeness import probe
 from engine.completeness.probe import Ints, States
 from engine.records.example_probes import LEAST_OF_EACH
-from engine.store.hidden_states import StateEntry
+from engine.store.completeness.hidden_states import StateEntry
 
 
 def fit_risk(

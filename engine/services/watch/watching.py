@@ -26,17 +26,11 @@ from engine.services.watch.risk import fit_risk, states_of
 from engine.services.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.logs import logs_of
-from engine.store import (
-    conversations,
-    example_probes,
-    hidden_states,
-    runs,
-    settings,
-    watched,
-)
+from engine.store import conversations, runs, settings, watched
+from engine.store.completeness import example_probes, hidden_states
+from engine.store.completeness.hidden_states import StateEntry
 from engine.store.goals import clusterings
 from engine.store.goals import groups as goal_groups
-from engine.store.hidden_states import StateEntry
 from engine.store.project import Project
 from engine.store.watched import WatchedEntry
 

@@ -15,7 +15,8 @@ from engine.stages.blocks import blocks
 from engine.stages.logs import NO_BOUNDARY, logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
-from engine.store import conversations, divergences
+from engine.store import conversations
+from engine.store.completeness import divergences
 from engine.store.project import Project
 from engine.worker.client import ModelProcess, OnProgress
 

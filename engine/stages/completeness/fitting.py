@@ -21,10 +21,11 @@ from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
-from engine.store import conversations, hidden_states, runs, scores
-from engine.store.hidden_states import StateEntry
+from engine.store import conversations, runs
+from engine.store.completeness import hidden_states, scores
+from engine.store.completeness.hidden_states import StateEntry
+from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.sql import snapshot
 from engine.validate.endings import Cuts, draw_cuts, matched
 from engine.validate.keywords import sounds_complete

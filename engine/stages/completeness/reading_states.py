@@ -21,8 +21,9 @@ from engine.stages.blocks import blocks
 from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
-from engine.store import conversations, hidden_states, runs
-from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store import conversations, runs
+from engine.store.completeness import hidden_states
+from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 from engine.store.project import Project
 from engine.validate.truncation import cut_at
 from engine.worker.client import ModelProcess, OnProgress

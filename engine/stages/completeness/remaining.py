@@ -16,9 +16,10 @@ from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
-from engine.store import conversations, generated_ends, scores
+from engine.store import conversations
+from engine.store.completeness import generated_ends, scores
+from engine.store.completeness.scores import RemainingEntry
 from engine.store.project import Project
-from engine.store.scores import RemainingEntry
 from engine.worker.client import ModelProcess, OnProgress
 
 

@@ -19,9 +19,10 @@ from engine.stages.completeness.remaining import RemainingStage
 from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
-from engine.store import conversations, generated_ends, runs, scores, settings
+from engine.store import conversations, runs, settings
+from engine.store.completeness import generated_ends, scores
+from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.worker.client import ModelProcess, OnProgress
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from engine.records.goals import GroupStates
 from engine.records.scores import State
 from engine.store import settings
-from engine.store.scores import state_sql
+from engine.store.completeness.scores import state_sql
 from engine.store.sql import snapshot
 
 WIDTH = 2

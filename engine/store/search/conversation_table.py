@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.store import facets, requests
+from engine.store import facets
+from engine.store.completeness import requests
 from engine.store.sql import id_pages, placeholders, snapshot
 
 _LISTS = ("other_goals", "tags")

@@ -21,12 +21,13 @@ from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term, is_number
 from engine.records.example_probes import NOT, SUCCESS
 from engine.records.scores import DecisionRule, State
 from engine.records.triage import Verdict
-from engine.store import cjk_index, divergences, facets, scores, settings, trees
-from engine.store.example_probes import PROPOSED, VALUES_IN_FORCE
+from engine.store import cjk_index, facets, settings, trees
+from engine.store.completeness import divergences, scores
+from engine.store.completeness.example_probes import PROPOSED, VALUES_IN_FORCE
+from engine.store.completeness.requests import REQUEST_COUNTS_SQL
+from engine.store.completeness.scores import state_sql
 from engine.store.goals import groups as goal_groups
 from engine.store.idset import IdSet, read_ids
-from engine.store.requests import REQUEST_COUNTS_SQL
-from engine.store.scores import state_sql
 from engine.store.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
 from engine.store.sql import MESSAGE_BITS, placeholders
 from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS

@@ -15,10 +15,11 @@ import numpy as np
 
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.records.imports import Leak, Parsed
-from engine.store import hidden_states, imports, runs, scores, settings
-from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store import imports, runs, settings
+from engine.store.completeness import hidden_states, scores
+from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
+from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]

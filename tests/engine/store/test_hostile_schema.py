@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError
+from engine.store.file.repair import repair
 from engine.store.merging import merge
 from engine.store.project import Project
-from engine.store.repair import repair
 from tests.engine.store.support import fill, talk
 
 

@@ -15,26 +15,23 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.interval import Interval
 from engine.records.scores import EndingTest, State
 from engine.records.triage import Verdict
-from engine.store import (
+from engine.store import plays, second_verdicts, settings, trees
+from engine.store import project as project_module
+from engine.store.completeness import (
     divergences,
     example_probes,
     generated_ends,
     hidden_states,
-    plays,
     requests,
     scores,
-    second_verdicts,
-    settings,
-    trees,
 )
-from engine.store import project as project_module
+from engine.store.completeness.hidden_states import BoundaryPlace
 from engine.store.conversations import ConversationStore
+from engine.store.file.lock import WriteLock
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals import texts as goals
-from engine.store.hidden_states import BoundaryPlace
-from engine.store.lock import WriteLock
 from engine.store.migrations import schema
 from engine.store.migrations.schema import SCHEMA
 from engine.store.project import Project

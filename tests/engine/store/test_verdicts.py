@@ -14,7 +14,7 @@ from engine.errors import ProjectError, ProjectReadOnly, UsageError
 from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import ConversationRow
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
-from engine.store import queue, second_verdicts, verdicts
+from engine.store import second_verdicts, triage_queue, verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.migrations.schema import migrate
 from engine.store.project import Project
@@ -337,10 +337,13 @@ class TestQueue:
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
         give_scores(project, {n: n / 100 for n in range(1, 25)})
         with project.reading() as conn:
-            whole = queue.queue(conn)
+            whole = triage_queue.queue(conn)
             orders: list[QueueOrder] = ["threshold", "lowest", "sample", "list"]
             for order in orders:
-                every, page = queue.queue(conn, order), queue.queue(conn, order, page=5)
+                every, page = (
+                    triage_queue.queue(conn, order),
+                    triage_queue.queue(conn, order, page=5),
+                )
                 assert page.items == every.items[:5]
                 assert page.total == len(every.items)
         assert whole.total == 30

@@ -20,8 +20,9 @@ from engine.records.interval import Interval
 from engine.records.runs import RunRow
 from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
-from engine.store import imports, runs, scores, shared_text
-from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store import imports, runs, shared_text
+from engine.store.completeness import scores
+from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.conversations.screen import ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen

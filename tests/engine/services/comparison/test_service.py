@@ -22,7 +22,7 @@ from engine.services.comparison.formatting import (
 )
 from engine.services.comparison.measured import Measured
 from engine.services.comparison.service import ComparisonService
-from engine.store import example_probes
+from engine.store.completeness import example_probes
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.search import field_values

@@ -13,7 +13,7 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.scores import State
 from engine.services.scoring.outside import import_scores
 from engine.services.scoring.sets import ScoreSets, name_of
-from engine.store import scores
+from engine.store.completeness import scores
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.engine.store.support import fill, give_scores, talk

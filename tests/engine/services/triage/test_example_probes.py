@@ -13,7 +13,7 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.example_probes import LEAST_OF_EACH, SUCCESS
 from engine.records.triage import Verdict
 from engine.services.workspace import Workspace
-from engine.store import example_probes
+from engine.store.completeness import example_probes
 from engine.store.project import Project
 from tests.engine.store.support import fill, give_scores, give_states, talk
 from workbench.cli import main

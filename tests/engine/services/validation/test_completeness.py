@@ -19,9 +19,10 @@ from engine.run_directory.config import Recipe, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import runs_folder
 from engine.services.workspace import Workspace
-from engine.store import generated_ends, runs, scores
+from engine.store import runs
+from engine.store.completeness import generated_ends, scores
+from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.validate.truncation import cut_at
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.store.support import fill, talk

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.records.example_probes import LEAST_OF_EACH
 from engine.services.watch.risk import fit_risk
-from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 
 PLACE = BoundaryPlace(0, 0, 1, 10, 10)
 

@@ -26,8 +26,8 @@ from engine.stages.importing import ImportStage
 from engine.stages.logs import NO_BOUNDARY, logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import Selection
-from engine.store import hidden_states, scores
-from engine.store.hidden_states import BoundaryPlace, StateEntry
+from engine.store.completeness import hidden_states, scores
+from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from tests.engine.stages import scored

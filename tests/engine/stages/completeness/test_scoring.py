@@ -23,7 +23,8 @@ from engine.records.scores import DecisionRule, State
 from engine.stages.completeness.scoring import question_for
 from engine.stages.logs import NO_BOUNDARY
 from engine.stages.selection import Selection
-from engine.store import conversations, generated_ends, runs, scores, settings
+from engine.store import conversations, runs, settings
+from engine.store.completeness import generated_ends, scores
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.worker.client import ModelProcess

@@ -21,21 +21,18 @@ from engine.records.scores import EndingTest
 from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
-from engine.store import (
-    checks,
-    cjk_index,
+from engine.store import checks, cjk_index, imports, plays, trees, watched
+from engine.store.checks import CheckEntry
+from engine.store.completeness import (
     divergences,
     example_probes,
     generated_ends,
     hidden_states,
-    imports,
-    plays,
     requests,
     scores,
-    trees,
-    watched,
 )
-from engine.store.checks import CheckEntry
+from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
+from engine.store.completeness.scores import RemainingEntry
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
@@ -46,11 +43,9 @@ from engine.store.goals.clusterings import Assigned, LabelEntry, Member, NewClus
 from engine.store.goals.groups import GroupEntry
 from engine.store.goals.texts import GoalEntry
 from engine.store.goals.vectors import VectorConfig
-from engine.store.hidden_states import BoundaryPlace, StateEntry
 from engine.store.migrations.schema import SCHEMA
 from engine.store.plays import PlayEntry
 from engine.store.project import Project
-from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
 from engine.store.watched import WatchedEntry

@@ -16,10 +16,11 @@ from engine.records.imports import Parsed
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
 from engine.services.workspace import Workspace
-from engine.store import facets, scores, trees
+from engine.store import facets, trees
+from engine.store.completeness import scores
+from engine.store.completeness.scores import RemainingEntry
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
-from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
 from engine.store.verdicts import repeat, undo

@@ -23,12 +23,12 @@ from engine.records.divergences import Divergence
 from engine.records.example_probes import SUCCESS, ExampleProbe
 from engine.records.scores import DecisionRule, Histogram, State
 from engine.records.triage import Verdict
-from engine.store import divergences, example_probes
 from engine.store import settings as stored
+from engine.store.completeness import divergences, example_probes
+from engine.store.completeness.scores import normalised
 from engine.store.conversations import ConversationStore
 from engine.store.idset import IdSet
 from engine.store.project import Project
-from engine.store.scores import normalised
 from engine.store.triage import TriageStore
 from tests.engine.store.support import fill, give_scores, mark, talk
 

@@ -15,7 +15,7 @@ import pytest
 
 from engine.errors import ProjectLocked, ProjectReadOnly
 from engine.store import settings
-from engine.store.lock import WriteLock
+from engine.store.file.lock import WriteLock
 from engine.store.project import Project
 from tests.engine.store.support import REPOSITORY, in_child
 

@@ -32,9 +32,10 @@ from engine.filters import Filter, ListQuery, Term
 from engine.records.example_probes import SUCCESS
 from engine.records.scores import DecisionRule, State
 from engine.records.triage import NO_NAME, QueueOrder, TriageItem, TriagePage
-from engine.store import conversations, example_probes, second_verdicts, settings, trees
+from engine.store import conversations, second_verdicts, settings, trees
+from engine.store.completeness import example_probes
+from engine.store.completeness.scores import state_sql
 from engine.store.idset import IdSet, read_ids
-from engine.store.scores import state_sql
 from engine.store.sql import chunks, placeholders, snapshot
 from engine.store.verdicts import CURRENT_VERDICTS, scored_values
 

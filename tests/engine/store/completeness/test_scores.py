@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.records.scores import DecisionRule, State
-from engine.store import runs, scores, settings
+from engine.store import runs, settings
+from engine.store.completeness import scores
+from engine.store.completeness.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
-from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 from tests.engine.store.support import fill, give_scores, talk
 
 

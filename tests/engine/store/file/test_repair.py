@@ -14,8 +14,8 @@ from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
 from engine.records.triage import Verdict
 from engine.store.conversations import ConversationStore
+from engine.store.file.repair import repair
 from engine.store.project import Project
-from engine.store.repair import repair
 from engine.store.triage import TriageStore
 from tests.engine.store.support import fill, give_scores, talk
 from workbench.cli import main

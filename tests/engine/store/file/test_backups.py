@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError, ProjectLocked
-from engine.store.backups import back_up, backups_of, restore
+from engine.store.file.backups import back_up, backups_of, restore
 from engine.store.project import Project
 from tests.engine.store.support import fill, talk
 from workbench.cli import main

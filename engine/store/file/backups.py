@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from engine.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.store.failures import translate_file_errors
-from engine.store.lock import WriteLock
+from engine.store.file.failures import translate_file_errors
+from engine.store.file.lock import WriteLock
 from engine.store.migrations.m001_conversations import APPLICATION_ID
 
 KEEP = 5

@@ -20,7 +20,8 @@ from engine.records.scores import (
     ScoreSet,
     SetMode,
 )
-from engine.store import generated_ends, settings
+from engine.store import settings
+from engine.store.completeness import generated_ends
 from engine.store.sql import chunks, id_pages, placeholders, snapshot, to_json
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
