@@ -27,7 +27,7 @@ from engine.formats.coded import (
 from engine.formats.coded.chat_logs import CHAT_LOGS
 from engine.formats.coded.model_calls import MODEL_CALLS
 from engine.formats.coded.rows import ROWS
-from engine.formats.coded.traces import TRACES
+from engine.formats.coded.traces.readers import TRACES
 from engine.formats.mappings.mapping import load_mapping
 from engine.formats.mappings.reading import reader_of
 from engine.formats.reader import Reader

@@ -1,0 +1,46 @@
+"""Reads fields of records of traces, which may be missing or of another kind."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from engine.formats.json_values import json_text
+from engine.formats.messages.call_messages import json_within
+
+SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
+"""Names under which tools keep the id of a session."""
+
+
+def first(record: Any, *keys: str) -> Any:
+    """The first value under one of the keys that is neither null nor empty."""
+    if not isinstance(record, dict):
+        return None
+    return next((record[key] for key in keys if record.get(key) not in (None, "", {}, [])), None)
+
+
+def object_in(value: Any) -> dict[str, Any]:
+    """A value as an object, also if it is JSON in a text; an empty one if it is none."""
+    value = json_within(value)
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none of another value."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str:
+    """A value as a text; null as an empty one."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def fingerprint(record: Any) -> str:
+    """An id of a record that names none."""
+    return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
+    """The facts of a call that are known: its time, its model and the tokens it used."""
+    found = {"time": start, "model": model, "usage": usage}
+    return {key: value for key, value in found.items() if value not in (None, "", {}, [])}
