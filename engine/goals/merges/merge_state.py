@@ -299,7 +299,9 @@ class MergeState:
         inside = [part[np.isin(part, members, assume_unique=True)] for part in wanted]
         strangers = np.setdiff1d(named, members, assume_unique=True)
         if np.isin(strangers, self.conversation_ids).any():
-            raise UsageError("A part names what is not in the group.", "Look at its members again.")
+            raise UsageError(
+                "A part has a conversation that is not in the group.", "Look at its members again."
+            )
         if any(not len(part) for part in inside):
             raise UsageError("A part needs a member of the group.", "Look at its members again.")
         rest = np.setdiff1d(members, named, assume_unique=True)

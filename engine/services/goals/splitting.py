@@ -102,7 +102,9 @@ def decision(
     members = view.members(group_id)
     wanted = [array("q", sorted(set(part))) for part in parts]
     if {key for part in wanted for key in part}.difference(members.tolist()):
-        raise UsageError("A part names what is not in the group.", "Look at its members again.")
+        raise UsageError(
+            "A part has a conversation that is not in the group.", "Look at its members again."
+        )
     labels = np.full(len(members), len(wanted), dtype=np.int32)
     for number, part in enumerate(wanted):
         labels[np.isin(members, part)] = number

@@ -90,7 +90,7 @@ def across(
             notes.append(f"Learned from the Chinese translations ({TRANSLATED}).")
         else:
             notes.append(
-                "The conversations fitted to are in another script and has no translation: words cannot help."
+                "The conversations learned from are in another script and have no translation: their words do not help."
             )
     met = {one.person for one in known} & {one.person for one in asked}
     if met:

@@ -193,7 +193,7 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if model.model.endpoints:
             raise UsageError(
-                "The distributions of an endpoint are not known as a whole.",
+                "An endpoint does not give whole distributions of tokens, which the divergence needs.",
                 "Name a model of this machine with --model.",
             )
         if model.model.adapter is None:
