@@ -1,15 +1,20 @@
-"""The pictures of the documentation, taken anew from a project: `python -m tests.pictures PROJECT`.
+"""The pictures of the documentation, taken again from a project: `python -m tests.pictures PROJECT`.
 
-Those of the README and the guide are of the demo (`workbench demo`), each in a dark and a light theme. The project is
-copied first, because some keys give verdicts.
+All are of the demo (`workbench demo`), those of screens in a dark and a light theme. The project is copied first,
+because some keys give verdicts. The report is drawn by Chromium; without it the picture of the report stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import csv
+import io
+import json
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,12 +23,17 @@ from typing import NamedTuple
 
 from textual.pilot import Pilot
 
+from engine.filters import Filter
+from engine.services.report.files import write_report
 from engine.services.workspace import Workspace
 from tests.screens.driving import press, settle
 from workbench.app import WorkbenchApp
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "screenshots"
 SIZE = (120, 36)
+REPORT = "report"
+REPORT_SIZE = (860, 1250)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 class Still(NamedTuple):
@@ -50,6 +60,9 @@ STILLS = (
     Still("goals", ("5",)),
     Still("desk", ("6",)),
     Still("validation", ("V",)),
+    Still("models", ("8",)),
+    Still("mapping-list", ("i", *"rides.jsonl", "ctrl+t")),
+    Still("mapping-rows", ("i", *"calls.csv", "ctrl+t", "end", "enter")),
 )
 MOVING = "session"
 MOVING_SIZE = (110, 30)
@@ -64,6 +77,50 @@ STEPS = (
 )
 
 
+RIDES = (
+    (
+        "Where is the next garage that repairs tires?",
+        "Miller's garage on Ross Road. It is two miles away.",
+    ),
+    (
+        "Please lead me there, but not by the highway.",
+        "The route avoids the highway and takes eleven minutes.",
+    ),
+)
+CALLS = (
+    ("Line agent", "Good morning, how can I help you?"),
+    ("Caller", "My parcel never arrived."),
+    ("CRM", "case 4400 opened, queue returns"),
+    ("Line agent", "I have opened a case, and you will hear from us today."),
+)
+"""What is said in the two files of shapes that no format has."""
+
+
+def unknown_files() -> dict[str, str]:
+    """The files whose messages the dialog for mappings finds, by name."""
+    rides = [
+        {
+            "ride": f"ride-{number}",
+            "dialogue": [
+                {"turn": who, "data": {"utterance": text}}
+                for asked, answered in RIDES
+                for who, text in (("driver", asked), ("car", answered))
+            ],
+        }
+        for number in range(1, 5)
+    ]
+    calls = io.StringIO()
+    table = csv.writer(calls)
+    table.writerow(("call_ref", "spoken", "party", "heard"))
+    for number in range(1, 7):
+        for minute, (party, text) in enumerate(CALLS):
+            table.writerow((f"C-88{number}", f"2026-03-0{number} 10:0{minute}", party, text))
+    return {
+        "rides.jsonl": "".join(f"{json.dumps(ride)}\n" for ride in rides),
+        "calls.csv": calls.getvalue(),
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Takes all pictures."""
     parser = argparse.ArgumentParser(prog="python -m tests.pictures")
@@ -76,7 +133,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     frames = _taken(project, MOVING_SIZE, [step.keys for step in STEPS])
     moving = animated(frames, [step.seconds for step in STEPS])
     (FOLDER / f"{MOVING}.svg").write_text(moving, encoding="utf-8")
+    if browser := next(filter(None, map(shutil.which, BROWSERS)), None):
+        _picture_report(project, browser)
+    else:
+        sys.stderr.write(f"{REPORT}.png stays: none of {', '.join(BROWSERS)} is here\n")
     return 0
+
+
+def _picture_report(project: Path, browser: str) -> None:
+    """The beginning of the report, as a browser shows it."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        with Workspace(Path(shutil.copy(project, folder))) as workspace:
+            write_report(workspace.services(), page, Filter(), validate=False)
+        size = ",".join(map(str, REPORT_SIZE))
+        picture = f"--screenshot={FOLDER / REPORT}.png"
+        options = ("--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={size}")
+        subprocess.run([browser, *options, picture, page.as_uri()], check=True, capture_output=True)
 
 
 def _taken(
@@ -85,7 +158,9 @@ def _taken(
     """The screen after each step, as SVG that asks nothing of the network."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copy(project, folder))
-        with Workspace(copy) as workspace:
+        for name, text in unknown_files().items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        with contextlib.chdir(folder), Workspace(copy) as workspace:
             app = WorkbenchApp(workspace.services(), workspace.subscribe)
             return asyncio.run(_pictures(app, size, steps, light))
 
