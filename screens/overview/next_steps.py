@@ -246,7 +246,9 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
 
 def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
     share = f"“{one_line(goal.label, 28)}”, {goal.complete:,} of {goal.scored:,} complete"
-    if now.lowest_seen:
+    if goal.complete == goal.scored:
+        yield Step("lowest", "Lowest goal: in every goal all are complete", done=True)
+    elif now.lowest_seen:
         yield Step("lowest", f"Lowest goal: {share}", done=True)
     else:
         yield Step("lowest", f"Look at the lowest goal: {share}")

@@ -168,7 +168,7 @@ class TriageScreen(WorkbenchScreen[None]):
                 self.queue.restore(place.conversation, place.skipped)
             self.query_one(FilterLine).complain(None)
             self.show_status(loaded.status)
-            self.show_current()
+            self.show_current(again=place is None)  # its score may have changed
 
         def failed(error: WorkbenchError) -> None:
             if wanted:
@@ -249,8 +249,11 @@ class TriageScreen(WorkbenchScreen[None]):
         self._facts = facts
         self.query_one("#summary", Static).update(formatting.summary_content(facts.row))
         self.query_one(Evidence).show(facts, why)
+        transcript = self.query_one(Transcript)
         if not same:
-            self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
+            transcript.show(facts.messages, facts.leaks, at_end=True)
+        elif transcript.message is not None:
+            self.query_one(Evidence).mark(transcript.last_of_turn)
 
     def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
         """Marks the turn on the curve."""

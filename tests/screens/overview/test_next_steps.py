@@ -197,6 +197,14 @@ class TestHowLong:
         assert step.title.startswith("Check 1 more")
         assert only(ProjectProgress(counts, {Verdict.COMPLETE: 3}), "triage").done
 
+    def test_where_every_goal_is_complete_none_is_the_lowest(self) -> None:
+        """A goal that is as complete as all others is not offered as the one that does worst."""
+        lowest = replace(LOWEST, complete=4, waiting=())
+        now = replace(DONE, lowest=lowest, lowest_seen=False)
+        assert only(now, "lowest").done
+        assert only(now, "triage-lowest").done
+        assert not only(replace(now, lowest=replace(lowest, complete=3)), "lowest").done
+
 
 class TestHowTight:
     def test_four_times_the_verdicts_halve_it(self) -> None:

@@ -14,6 +14,7 @@ from engine.store.verdicts import Act
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.triage.queue import TriageQueue
+from screens.widgets.curve import Curve
 from screens.widgets.pace import Pace
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project, project_of
@@ -178,6 +179,32 @@ class TestPlace:
             assert lines(pilot)[1] == before
             await press(pilot, "s")
             assert "support/0099" in lines(pilot)[1]
+
+    async def test_a_new_score_of_what_is_shown_appears(self) -> None:
+        """The conversation in front shows the score that arrives for it."""
+        support = project()
+        async with opened(support) as pilot:
+            await press(pilot, "3")
+            support.rescore(support.triage.queue().items[0].conversation_id, 0.93)
+            support.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: ".93" in text(pilot))
+
+            assert "support/0002" in lines(pilot)[1]
+
+    async def test_the_marked_turn_stays(self) -> None:
+        """When the scores of others change, the turn that is read stays marked on the curve."""
+        support = project()
+        async with opened(support) as pilot:
+            await press(pilot, "3", "left_square_bracket", "left_square_bracket")
+            curve = pilot.app.screen.query_one(Curve)
+            marked = curve.marked
+            assert marked == 2  # of five points, and not the last
+            support.add(conversation(99, 0.5))
+            support.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: "1 of 22" in lines(pilot)[0])
+            await settle(pilot)
+
+            assert curve.marked == marked
 
     async def test_open_in_reader(self) -> None:
         """`o` opens the item in the reader, and back is the same item."""
