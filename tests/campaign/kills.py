@@ -1,12 +1,13 @@
 """Kills commands at random moments, and holds what they leave against a run that nobody disturbed.
 
-    python -m tests.campaign.kills --kills 200 --seed 7 [--only import,score] [--keep FOLDER]
+    python -m tests.campaign.kills --kills 200 --seed 7 [--only import,score] [--keep FOLDER] [--start]
 
-Each round copies a prepared project, starts a command, and after a random part of the time that it takes undisturbed
-sends SIGKILL: to the command, to one of its children, or to all of them at once. Then the file must open and pass
-`PRAGMA integrity_check`, the same command must end well, and the project must have what the undisturbed run gave: every
-exported value bit for bit, and as many rows in every table, so that nothing is there twice. With `--pause SECONDS` the
-process is stopped for so long instead (SIGSTOP, SIGCONT), and must then end well by itself.
+Each round copies a prepared project and starts a command: in a fork of this process (`tests/campaign/forked.py`), with
+`--start` from nothing, as a person does. After a random part of the time that it takes undisturbed SIGKILL goes to the
+command, to one of its children, or to all of them at once. Then the file must open and pass `PRAGMA integrity_check`,
+the same command must end well, and the project must have what the undisturbed run gave: every exported value bit for
+bit, and as many rows in every table, so that nothing is there twice. With `--pause SECONDS` the process is stopped for
+so long instead (SIGSTOP, SIGCONT), and must then end well by itself.
 """
 
 from __future__ import annotations
@@ -36,11 +37,15 @@ from engine.services.exports import export_lines
 from engine.services.training.history import RunHistory
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.store.project import Project
+from tests.campaign.forked import ForkedCommand, run_here
 from tests.campaign.stopping import until_stopped
 from tests.engine.model.weights import write_shallow
 from tests.engine.services.tuned import tune
 from tests.training.tiny_runs import tiny_base
 from tests.workbench.test_simulate_sharded import PLUMS
+
+ALL_BUT_ONE = range(1, 30)
+"""Layers of the built-in model that are left out: what it says does not matter here."""
 
 COUNT = 40
 """Conversations of the projects."""
@@ -84,9 +89,18 @@ class Operation:
 
 
 IMPORT = ("import", "{p}", "{f}/talks.jsonl")
-SCORE = ("run", "complete", "{p}", "--mode", "probe", "--no-tune", "--no-remaining")
+SCORE = ("run", "complete", "{p}", "--mode", "probe", "--no-remaining")
 CLUSTER = ("run", "cluster", "{p}", "--decide", "none", "--no-labels")
 WATCH = ("watch", "{p}", "{f}/grown.jsonl", "--once")
+DECISIONS = ("goals", "import", "{p}", "{f}/decisions.jsonl")
+DECIDE = (
+    ("goals", "rename", "{p}", "1", "First"),
+    ("goals", "merge", "{p}", "2", "3"),
+    ("goals", "apart", "{p}", "3", "4"),
+    ("goals", "pin", "{p}", "1"),
+    ("export", "{p}", "decisions", "-o", "{f}/decisions.jsonl"),
+    *[("goals", "undo", "{p}")] * 4,
+)
 TREES = ("run", "trees", "{p}", "--limit", "4", "--nodes", "60", "--max-tokens", "12")
 RUN_FOLDER = "p.training/r"
 TRAIN = (
@@ -109,6 +123,7 @@ OPERATIONS = {
     "score": Operation(SCORE, (IMPORT,), ("scores", "table")),
     "trees": Operation(TREES, (IMPORT,), ("trees", "table")),
     "cluster": Operation(CLUSTER, (IMPORT,), ("clusters", "table")),
+    "decisions": Operation(DECISIONS, (IMPORT, CLUSTER, *DECIDE), ("clusters", "decisions")),
     "verdicts": Operation(("verdicts", "import", "{p}", "{f}/verdicts.jsonl"), (IMPORT,), ("verdicts", "table")),
     "scores": Operation(("scores", "{p}", "--import", "{f}/judge.jsonl", "--replace"), (IMPORT,), ("scores", "table")),
     "export": Operation(("export", "{p}", "table", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
@@ -140,22 +155,32 @@ class Outcome:
 
 
 class Campaign:
-    """Prepared projects, and the environment of all commands."""
+    """Prepared projects, and the environment of all commands.
 
-    def __init__(self, folder: Path, keep: Path | None = None) -> None:
-        self.folder, self.keep, self.pause = folder, keep, 0.0
+    Attributes:
+        forks: Whether commands run in forks of this process.
+        pause: Seconds to stop a process for, instead of killing it.
+        before_start: What a command that is not forked does before it begins.
+    """
+
+    def __init__(self, folder: Path, keep: Path | None = None, *, forks: bool = False) -> None:
+        self.folder, self.keep, self.forks, self.pause = folder, keep, forks, 0.0
         self.before_start: Callable[[], None] | None = None
         home = folder / "home"
         home.mkdir(parents=True)
         self.environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("XDG_")},
+            **{
+                key: value
+                for key, value in os.environ.items()
+                if not key.startswith("XDG_") and key != "PYTHONDONTWRITEBYTECODE"
+            },
             "HOME": str(home),
             "WORKBENCH_DATA": str(home / "data"),
             "WORKBENCH_CACHE": str(home / "cache"),
             "WORKBENCH_OFFLINE": "1",
         }
         shallow = folder / "shallow.gguf"
-        write_shallow(embedded_model(), shallow)
+        write_shallow(embedded_model(), shallow, ALL_BUT_ONE)
         tune(shallow, home / "data", home / "cache")
         self.inputs = folder / "inputs"
         self.inputs.mkdir()
@@ -192,9 +217,13 @@ class Campaign:
 
     def run(
         self, words: tuple[str, ...], folder: Path, module: str = "workbench"
-    ) -> subprocess.Popen[bytes]:
+    ) -> subprocess.Popen[bytes] | ForkedCommand:
         """Starts a command in a session of its own."""
         filled = [word.format(p=folder / "p.wb", f=folder) for word in words]
+        if self.forks and module == "workbench":
+            with (folder / "stdout.jsonl").open("ab") as out:
+                out.write(b"\n")
+            return ForkedCommand([*filled, "--json"], self.environment, folder)
         with (folder / "stdout.jsonl").open("ab") as out, (folder / "stderr.txt").open("ab") as err:
             out.write(b"\n")  # after a line that a kill cut
             out.flush()
@@ -216,12 +245,20 @@ class Campaign:
             if name == "train":
                 tiny_base(folder)
             for words in OPERATIONS[name].before:
-                code = self.run(words, folder).wait()
+                code = self._prepare(words, folder)
                 if code not in ENDS:
                     raise RuntimeError(
                         f"{words} ended with {code}: {(folder / 'stderr.txt').read_text()[-400:]}"
                     )
         return folder
+
+    def _prepare(self, words: tuple[str, ...], folder: Path) -> int:
+        """Runs a command to its end; where commands are forked from this process, in it, so that they have what it
+        read."""
+        if not self.forks:
+            return self.run(words, folder).wait()
+        filled = [word.format(p=folder / "p.wb", f=folder) for word in words]
+        return run_here([*filled, "--json"], self.environment, folder)
 
     def fresh(self, name: str, to: str) -> Path:
         """A copy of `prepared`."""
@@ -229,6 +266,9 @@ class Campaign:
 
     def reference(self, name: str) -> tuple[float, Any]:
         """Seconds and result of the command when nobody disturbs it."""
+        if OPERATIONS[name].module == "workbench":
+            self._prepare(OPERATIONS[name].command, self.fresh(name, "round"))
+            shutil.rmtree(self.folder / "round")
         folder = self.fresh(name, "round")
         began = time.monotonic()
         code = self.run(OPERATIONS[name].command, folder, OPERATIONS[name].module).wait()
@@ -300,7 +340,9 @@ class Campaign:
         return self.run(operation.goes_on, folder).wait()
 
 
-def pause(child: subprocess.Popen[bytes], choice: random.Random, seconds: float) -> int:
+def pause(
+    child: subprocess.Popen[bytes] | ForkedCommand, choice: random.Random, seconds: float
+) -> int:
     """Stops a command or one of its children, lets it go on, and returns the exit code of the command."""
     target = choice.choice([child.pid, *descendants(child.pid)])
     os.kill(target, signal.SIGSTOP)
@@ -309,7 +351,7 @@ def pause(child: subprocess.Popen[bytes], choice: random.Random, seconds: float)
     return child.wait(300)
 
 
-def kill(child: subprocess.Popen[bytes], choice: random.Random) -> None:
+def kill(child: subprocess.Popen[bytes] | ForkedCommand, choice: random.Random) -> None:
     """Kills a command, one of its children (the command then ends by itself), or all at once."""
     children = descendants(child.pid)
     target = choice.choice(["command", "child", "all"]) if children else "command"
@@ -471,11 +513,12 @@ def campaign(
     keep: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
     pause: float = 0.0,
+    forks: bool = True,
 ) -> Outcome:
     """Runs `kills` rounds, the operations by turns; with `pause` a process is stopped for so many seconds instead."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-        made = Campaign(Path(folder) / "c", keep)
+        made = Campaign(Path(folder) / "c", keep, forks=forks)
         made.pause = pause
         references: dict[str, tuple[float, Any]] = {}
         for number in until_stopped(range(kills)):
@@ -507,12 +550,13 @@ def main() -> int:
     )
     parser.add_argument("--keep", type=Path, help="folder for what a failure left behind")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds to stop a process for")
+    parser.add_argument("--start", action="store_true", help="start each command from nothing")
     arguments = parser.parse_args()
     only = arguments.only.split(",") if arguments.only else list(OPERATIONS)
     began = time.monotonic()
     outcome = campaign(
         arguments.kills, arguments.seed, only, arguments.keep, lambda line: print(line, flush=True),
-        arguments.pause,
+        arguments.pause, not arguments.start,
     )  # fmt: skip
     print(f"\n{'operation':<14}{'rounds':>8}{'killed':>8}")
     for name in only:

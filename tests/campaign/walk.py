@@ -2,12 +2,13 @@
 
     python -m tests.campaign.walk --keys 100000 --seed 7
 
-A walk is a few hundred keys: most are bound where they are pressed, some anywhere, some are a click or a paste of
-hostile text, some change the size of the terminal, and some are events of jobs with hostile text. The projects are one
-of hostile texts (`tests/terminal/hostile.py`), the demo's, and one of hostile goals with training runs and a watch.
-Jobs start and run as they do for a person. A failure is an exception, a key after which the program answers nothing for
-`SECONDS`, or a control byte in what is drawn. Counted, and no failure, are texts that only the guard at the terminal
-made safe, and callbacks of the event loop that took more than 100 ms of processor time: meanwhile no key is answered.
+A walk is up to `WALK` steps: most are a key that is bound where it is pressed, some any key, some are a click or a
+paste of hostile text, some change the size of the terminal, and some are events of jobs with hostile text. The projects
+are one of hostile texts (`tests/terminal/hostile.py`), one of samples on which everything ran, and one of hostile goals
+with training runs and a watch. Jobs start and run as they do for a person. A failure is an exception, a key after which
+the program answers nothing for `SECONDS`, or a control byte in what is drawn; it is walked again with fewer and fewer
+steps, as long as it comes again. Counted, and no failure, are texts that only the guard at the terminal made safe, and
+callbacks of the event loop that took more than 100 ms of processor time: meanwhile no key is answered.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import io
 import os
 import random
 import shutil
+import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -33,18 +36,20 @@ from rich.segment import Segment
 from textual.app import App
 from textual.color import Color
 from textual.events import Paste
+from textual.pilot import Pilot
 
 from engine.conversation import without_surrogates
 from engine.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.model.catalog import embedded_model
 from engine.services.workspace import TABLES, Workspace
+from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.store.project import Project
 from screens.shell.control_guard import ControlGuard
 from screens.shell.key_table import key_table
 from tests.campaign.stopping import until_stopped
 from tests.engine.model.weights import write_shallow
 from tests.engine.services.tuned import tune
-from tests.screens.driving import wait_for_idle
+from tests.screens.driving import one_parse_of_each_style, wait_for_idle
 from tests.screens.goals.goal_project import build
 from tests.screens.test_hostile_text import CONTROL
 from tests.screens.training.training_runs import fail, finish, write_run
@@ -53,17 +58,29 @@ from tests.terminal.payloads import NAME, PAYLOADS
 from workbench.app import WorkbenchApp
 from workbench.cli import main as workbench
 
-WALK = 300
-"""Keys between two starts of the program."""
+WALK = 1_000
+"""Steps between two starts of the program."""
 
 SECONDS = 60
 BLOCKED_S = 0.1
-OFTEN = ("escape", "enter", "down", *"123456789")
+WORK_S = 0.05
+"""Longest wait for the background work that a step set off: a person who types fast does not wait for it either."""
+
+REPLAYS = 40
+"""How often a walk that failed is walked again with fewer steps."""
+
+OFTEN = ("escape", "escape", "enter", "down", *"123456789")
 """Keys that lead on from most places."""
 
 SIZES = ((80, 24), (200, 60), (120, 36), (40, 12), (100, 70))
 LEAVES = {"ctrl+q", "ctrl+z", "ctrl+c"}
 """Keys that end or stop the program."""
+
+Step = tuple[str, Any]
+"""A `key`, a `paste` of a payload by its name, a `click` at a cell, a `size` in cells, or an `event` of a job."""
+
+Steps = Callable[[App[Any]], Iterable[Step]]
+"""The steps of a walk, each asked for when the one before was taken; the first is a size."""
 
 
 @dataclass
@@ -71,17 +88,19 @@ class Outcome:
     """What a campaign saw.
 
     Attributes:
-        keys: Keys pressed.
-        screens: Keys by the screen or dialog on which they were pressed.
+        keys: Steps taken.
+        screens: Steps by the screen or dialog on which they were taken.
+        sizes: Steps by the size of the terminal.
         blocked: Callbacks of the event loop that took longer than `BLOCKED_S` of processor time, by screen and name.
         longest: The longest of them in seconds, by the same.
         guarded: Texts with control characters that a widget let through to the guard, by screen.
-        failures: A sentence for each failure, with the keys before it.
+        failures: A sentence for each failure, with the fewest steps found that lead to it.
     """
 
     keys: int = 0
     guarded: Counter[str] = field(default_factory=Counter)
     screens: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[str] = field(default_factory=Counter)
     blocked: Counter[str] = field(default_factory=Counter)
     longest: dict[str, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -121,6 +140,9 @@ def measured(outcome: Outcome, app: App[Any]) -> Iterator[list[str]]:
         patch.object(asyncio.Handle, "_run", timed),
         patch.object(ControlGuard, "apply", counted),
         patch("textual.app.wait_for_idle", wait_for_idle),
+        patch("textual.pilot.wait_for_idle", wait_for_idle),
+        patch("textual.screen.UPDATE_PERIOD", 1.0),  # each step draws once, at its end
+        one_parse_of_each_style(),
     ):
         gc.callbacks.append(collected)
         try:
@@ -138,13 +160,23 @@ def bound_keys() -> list[str]:
 
 
 def projects(folder: Path) -> list[Path]:
-    """A project of hostile texts, a sample project with everything run on it, and one of hostile goals that was watched
+    """A project of hostile texts, one of samples with everything run on it, and one of hostile goals that was watched
     and on which models were trained; each in a folder of its own."""
-    first, second, third = folder / "h" / "p.wb", folder / "demo", folder / "g" / "p.wb"
-    for path in (first, third):
+    first, second, third = (folder / name / "p.wb" for name in ("hostile", "samples", "goals"))
+    for path in (first, second, third):
         path.parent.mkdir()
     hostile.make(first, folder)
-    workbench(["demo", str(second), "--headless", "--count", "14", "--json"])
+    write_jsonl(sample_conversations(24, seed=3), folder / "talks.jsonl")
+    for words in (
+        ("import", second, folder / "talks.jsonl"),
+        ("run", "complete", second, "--mode", "probe", "--no-remaining"),
+        ("run", "cluster", second, "--no-labels"),
+        ("run", "trees", second, "--limit", "4", "--nodes", "60", "--max-tokens", "12"),
+        ("simulate", "recsim", second, "--limit", "1", "--turns", "2", "--user-tokens", "8", "--assistant-tokens", "8"),
+    ):  # fmt: skip
+        with redirect_stdout(io.StringIO()):
+            code = workbench([*map(str, words), "--json"])
+        assert code in (0, 3), (words, code)
     build(third, without_surrogates(" ".join(PAYLOADS.values())[:3_000]))
     with Project.open(third) as project:
         rows = [(key, key / 40, f"2026-11-23T12:00:{key:02}.000Z", key % 2) for key in range(1, 30)]
@@ -157,7 +189,7 @@ def projects(folder: Path) -> list[Path]:
     write_run(third, "broken-off", 60)
     finish(write_run(third, "finished"))
     fail(write_run(third, "failed", 30), f"It broke. {NAME}", NAME)
-    return [first, second / "demo.wb", third]
+    return [first, second, third]
 
 
 def event(choice: random.Random) -> Event:
@@ -178,47 +210,83 @@ def event(choice: random.Random) -> Event:
     )
 
 
-async def walk(path: Path, keys: int, choice: random.Random, outcome: Outcome) -> str:
-    """Presses keys on a project; returns what ended the program, empty where nothing did."""
-    bound, pressed = bound_keys(), ["start"]
+def random_steps(keys: int, choice: random.Random) -> Steps:
+    """So many steps that follow from the seed and from what is on the screen."""
+    bound = bound_keys()
+
+    def steps(app: App[Any]) -> Iterator[Step]:
+        yield "size", choice.choice(SIZES)
+        for _ in range(keys):
+            kind = choice.random()
+            if kind < 0.03:
+                yield "size", choice.choice(SIZES)
+            elif kind < 0.06:
+                yield "paste", choice.choice(sorted(PAYLOADS))
+            elif kind < 0.1:
+                yield "click", (choice.randrange(app.size.width), choice.randrange(app.size.height))
+            elif kind < 0.13:
+                yield "event", event(choice)
+            else:
+                here = sorted(app.screen.active_bindings.keys() - LEAVES)
+                yield (
+                    "key",
+                    choice.choice(here if kind < 0.5 and here else bound if kind < 0.7 else OFTEN),
+                )
+
+    return steps
+
+
+async def take(step: Step, pilot: Pilot[Any], emit: Callable[[Event], None]) -> None:
+    """Takes a step, waits until the event loop rests and, not for long, for work in the background, and draws."""
+    kind, what = step
+    app = pilot.app
+    if kind == "size":
+        await pilot.resize_terminal(*what)
+    elif kind == "click":
+        if what[0] < app.size.width and what[1] < app.size.height:
+            await pilot.click(offset=what)
+    elif kind == "key":
+        await app._press_keys([what])
+    elif kind == "paste":
+        app.post_message(Paste(PAYLOADS[what]))
+    else:
+        emit(what)
+    end = time.monotonic() + WORK_S
+    await wait_for_idle(0)
+    while any(not worker.is_finished for worker in app.workers) and time.monotonic() < end:
+        await wait_for_idle(0.005)
+    if app.is_running:
+        app.screen._on_timer_update()
+
+
+def silent(number: int, frame: object) -> None:
+    """Ends a step that took too long, also one that never gives the event loop back."""
+    raise TimeoutError(f"no answer for {SECONDS} s")
+
+
+async def walk(path: Path, steps: Steps, outcome: Outcome, taken: list[Step]) -> str:
+    """Takes steps on a project, which are added to `taken`; returns what ended the program, empty where nothing did."""
+    signal.signal(signal.SIGALRM, silent)
     with Workspace(path) as workspace:
         app = WorkbenchApp(workspace.services(), workspace.subscribe)
+        walked = iter(steps(app))
+        taken.append(next(walked))
         try:
             with measured(outcome, app) as let_out:
-                async with app.run_test(size=choice.choice(SIZES), notifications=True) as pilot:
+                async with app.run_test(size=taken[0][1], notifications=True) as pilot:
                     await pilot.pause()
-                    for _ in range(keys):
-                        kind = choice.random()
+                    for step in walked:
                         outcome.screens[type(app.screen).__name__] += 1
+                        outcome.sizes["x".join(map(str, app.size))] += 1
                         outcome.keys += 1
-                        if kind < 0.03:
-                            size = choice.choice(SIZES)
-                            pressed.append(f"size {size}")
-                            await asyncio.wait_for(pilot.resize_terminal(*size), SECONDS)
-                        elif kind < 0.06:
-                            name = choice.choice(sorted(PAYLOADS))
-                            pressed.append(f"paste {name}")
-                            app.post_message(Paste(PAYLOADS[name]))
-                            await asyncio.wait_for(pilot.pause(), SECONDS)
-                        elif kind < 0.1:
-                            at = choice.randrange(app.size.width), choice.randrange(app.size.height)
-                            pressed.append(f"click {at}")
-                            await asyncio.wait_for(pilot.click(offset=at), SECONDS)
-                        elif kind < 0.13:
-                            told = event(choice)
-                            pressed.append(f"event {type(told).__name__}")
-                            workspace._emit(told)
-                            await asyncio.wait_for(pilot.pause(), SECONDS)
-                        else:
-                            here = sorted(app.screen.active_bindings.keys() - LEAVES)
-                            key = choice.choice(
-                                here if kind < 0.5 and here else bound if kind < 0.7 else OFTEN
-                            )
-                            pressed.append(key)
-                            await asyncio.wait_for(pilot.press(key), SECONDS)
+                        taken.append(step)
+                        signal.alarm(SECONDS)
+                        await take(step, pilot, workspace._emit)
+                        signal.alarm(0)
                         if let_out:
-                            at_screen = type(app.screen).__name__
-                            return f"{let_out[0][:80]!r} on {at_screen} after {' '.join(pressed[-25:])}"
+                            return (
+                                f"control byte on {type(app.screen).__name__}: {let_out[0][:80]!r}"
+                            )
                         if app._exception is not None or not app.is_running:
                             break
                     app.workers.cancel_all()
@@ -228,18 +296,49 @@ async def walk(path: Path, keys: int, choice: random.Random, outcome: Outcome) -
             while where is not None and where.tb_next is not None:
                 where = where.tb_next
             place = (
-                f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}"
-                if where is not None
-                else ""
+                "" if where is None else f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}"
             )
-            return f"{type(cause).__name__}: {str(cause)[:300]} at {place} after {' '.join(pressed[-25:])}"
+            return f"{type(cause).__name__} at {place}: {str(cause)[:300]}"
+        finally:
+            signal.alarm(0)
     return ""
 
 
-def campaign(keys: int, seed: int, say: Callable[[str], None] = lambda line: None) -> Outcome:
-    """Walks until `keys` keys were pressed; every walk begins with a copy of its project."""
+def walk_copy(source: Path, folder: Path, steps: Steps, outcome: Outcome) -> tuple[str, list[Step]]:
+    """Walks on a copy of a project, which is then thrown away; returns what ended the program and the steps."""
+    copy, taken = folder / "walk" / source.name, list[Step]()
+    shutil.copytree(source.parent, copy.parent)
+    try:
+        return asyncio.run(walk(copy, steps, outcome, taken)), taken
+    finally:
+        shutil.rmtree(copy.parent)
+
+
+def shrunk(source: Path, folder: Path, wrong: str, steps: list[Step]) -> list[Step]:
+    """Fewer steps that still end in the same way: parts are left out, halves first, then ever smaller ones."""
+    first, rest = steps[0], steps[1:]
+    size, left = (len(rest) + 1) // 2, REPLAYS
+    while size and left:
+        for at in range(0, len(rest), size):
+            fewer = rest[:at] + rest[at + size :]
+            left -= 1
+            found, _ = walk_copy(source, folder, lambda _, fewer=fewer: [first, *fewer], Outcome())  # type: ignore[misc]
+            if found.partition(": ")[0] == wrong.partition(": ")[0]:
+                rest = fewer
+                break
+            if not left:
+                break
+        else:
+            size //= 2
+    return [first, *rest]
+
+
+def campaign(
+    keys: int, seed: int, say: Callable[[str], None] = lambda line: None, length: int = WALK
+) -> Outcome:
+    """Walks of `length` steps until `keys` were taken; every walk begins with a copy of its project."""
     outcome = Outcome()
-    with tempfile.TemporaryDirectory(prefix="walk-") as name:
+    with tempfile.TemporaryDirectory(prefix="walk-") as name, patch.dict(os.environ):
         folder = Path(name)
         home = folder / "home"
         os.environ.update(
@@ -253,20 +352,23 @@ def campaign(keys: int, seed: int, say: Callable[[str], None] = lambda line: Non
         tune(shallow, home / "data", home / "cache", tokens_per_s=2_000.0)
         made = projects(folder)
         (folder / "cwd").mkdir()
+        before = Path.cwd()
         os.chdir(folder / "cwd")  # what dialogs of exports write
+        gc.collect()
+        gc.freeze()
         for number in until_stopped(count()):
             if outcome.keys >= keys:
                 break
-            choice = random.Random(f"{seed} {number}")
-            source = made[number % len(made)]
-            copy = folder / "walk" / source.name
-            shutil.copytree(source.parent, copy.parent)
-            wrong = asyncio.run(walk(copy, min(WALK, keys - outcome.keys), choice, outcome))
+            choice, source = random.Random(f"{seed} {number}"), made[number % len(made)]
+            planned = random_steps(min(length, keys - outcome.keys), choice)
+            wrong, taken = walk_copy(source, folder, planned, outcome)
             if wrong:
-                outcome.failures.append(f"seed {seed}, walk {number}: {wrong}")
+                few = shrunk(source, folder, wrong, taken)
+                outcome.failures.append(
+                    f"seed {seed}, walk {number} on {source.parent.name}: {wrong} after {few}"
+                )
                 say(outcome.failures[-1])
-            shutil.rmtree(copy.parent)
-        os.chdir("/")
+        os.chdir(before)
     return outcome
 
 
@@ -283,9 +385,10 @@ def main() -> int:
         print(f"{name:<28}{keys:>8,}")
     for name, times in outcome.blocked.most_common():
         print(f"blocked {times:>5} times, at most {outcome.longest[name]:.2f} s: {name}")
+    print(", ".join(f"{name}: {keys:,}" for name, keys in outcome.sizes.most_common()))
     print(
         f"{outcome.keys:,} keys on {len(outcome.screens)} screens and dialogs, {len(outcome.failures)} failures,"
-        f" {outcome.blocked.total()} times blocked, {seconds:.0f} s"
+        f" {outcome.blocked.total()} times blocked, {seconds:.0f} s, {time.process_time():.0f} s of processor time"
     )
     print(
         f"made safe by the guard only: {outcome.guarded.total()} lines, on"

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from textual.css.model import RuleSet
-from textual.css.stylesheet import Stylesheet
 from textual.widgets import Input
 
-from tests.screens.driving import wait_for_idle
+from tests.screens.driving import one_parse_of_each_style, wait_for_idle
 from tests.screens.project import close_projects
 
 
 @pytest.fixture(scope="package", autouse=True)
-def one_parse_of_each_style() -> Iterator[None]:
-    """Each style sheet is parsed once for each theme; Textual forgets the rules with the app, and they are a fifth of
-    what a short test takes."""
-    parse, known = Stylesheet._parse_rules, {}
-
-    def remembered(self: Stylesheet, css: str, *where: Any, **more: Any) -> list[RuleSet]:
-        key = (css, where, *sorted(more.items()), *sorted(self._variables.items()))
-        if key not in known:
-            known[key] = parse(self, css, *where, **more)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stylesheet, "_parse_rules", remembered)
-        # Equal to Textual's, which is `id` in Python and is called for every rule whenever a widget gets its styles.
-        patch.setattr(RuleSet, "__hash__", object.__hash__)
+def parsed_styles() -> Iterator[None]:
+    """Every app of these tests gets its styles from one parse."""
+    with one_parse_of_each_style():
         yield
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
 from typing import Any
+from unittest.mock import patch
 
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 from textual.widget import AwaitMount
 from textual.worker import WorkerCancelled
@@ -47,6 +50,26 @@ async def opened(
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         yield pilot
+
+
+@contextmanager
+def one_parse_of_each_style() -> Iterator[None]:
+    """Each style sheet is parsed once for each theme; Textual forgets the rules with the app, and they are a fifth of
+    what a short test takes."""
+    parse, known = Stylesheet._parse_rules, {}
+
+    def remembered(self: Stylesheet, css: str, *where: Any, **more: Any) -> list[RuleSet]:
+        key = (css, where, *sorted(more.items()), *sorted(self._variables.items()))
+        if key not in known:
+            known[key] = parse(self, css, *where, **more)
+        return known[key]
+
+    with (
+        patch.object(Stylesheet, "_parse_rules", remembered),
+        # Equal to Textual's, which is `id` in Python and is called for every rule whenever a widget gets its styles.
+        patch.object(RuleSet, "__hash__", object.__hash__),
+    ):
+        yield
 
 
 async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:

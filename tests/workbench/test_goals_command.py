@@ -200,6 +200,11 @@ def test_decisions_by_file(
         + "\n"
     )
     assert main(["goals", "import", str(clustered.path), str(file)]) == 3
+    capsys.readouterr()
+    assert main(["goals", "import", str(clustered.path), str(file), "--json"]) == 3
+    again = json.loads(capsys.readouterr().out)
+    assert again["repeated"] == 0
+    assert again["left_out"][2] == "Line 3: the group is pinned here already."
 
 
 def test_no_decisions(run: Run, tmp_path: Path) -> None:

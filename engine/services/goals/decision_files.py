@@ -100,10 +100,17 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
     if len(sides) == 2 and state.decided(*sides):
         raise _LeftOut("this pair was kept apart here")
     names = _texts(line.get("names"))
-    if kind == "rename" and not names:
+    if kind == "rename" and not (names and names[0].strip()):
         raise _LeftOut("a rename needs the new label in `names`")
-    description = state.groups[sides[0]].description
     author, evidence = line.get("author"), line.get("evidence")
+    pinned = [state.groups[key].pinned for key in sides]
+    if kind == "pin" and pinned[0]:
+        raise _LeftOut("the group is pinned here already")
+    if kind == "unpin" and not pinned[0]:
+        raise _LeftOut("the group is not pinned here")
+    if kind == "merge" and author in ("auto", "llm") and any(pinned):
+        raise _LeftOut("a group that is pinned here is merged by a person only")
+    description = state.groups[sides[0]].description
     probability = line.get("probability")
     return GoalDecision(
         kind,
