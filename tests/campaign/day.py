@@ -2,10 +2,12 @@
 
     python -m tests.campaign.day --hours 24 --kills 20 --seed 3
 
-The clock is passed in and runs as fast as the model reads (one layer of the built-in one). The program that is
-killed also lets the file grow, so that a kill falls between a turn and its report as it would from outside; a line that
-the kill cut apart is completed, as its writer would. At the end every turn of the file must have been reported, none
-twice but those that were reported just before a kill; memory, open files and the size of the project are given by hour.
+Once an hour the watch ends, other conversations are imported, everything is scored, some get verdicts, and the same
+process watches again. The clock is passed in and runs as fast as the model reads (one layer of the built-in one). The
+program that is killed also lets the file grow, so that a kill falls between a turn and its report as it would from
+outside; a line that the kill cut apart is completed, as its writer would. At the end every turn of the file must have
+been reported, none twice but those that were reported just before a kill; memory, open files and the size of the
+project are given by hour.
 """
 
 from __future__ import annotations
@@ -28,21 +30,27 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.errors import UsageError
 from engine.jobs.contract import Stage
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
+from engine.records.triage import Verdict
 from engine.services.watch.growing import GrowingFiles
 from engine.services.watch.watching import Event, WatchStage
 from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.completeness.fitting import FittingStage
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
+from engine.store import conversations, verdicts
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from tests.engine.model.weights import write_shallow
 from tests.engine.stages import scored
 
 PAST = 20
+MORE = 5
+"""Conversations that are imported, and get verdicts, in an hour beside those that are watched."""
+
 LAYERS = 30
 """Layers of the built-in model, of which the first is kept: what it says does not matter here, how often it is asked
 does."""
@@ -134,10 +142,10 @@ class Outcome:
 
 
 def day(minutes: int, kills: int, seed: int, every: int = 60) -> Outcome:
-    """Simulates so many minutes; figures are taken each `every` of them."""
+    """Simulates so many minutes; each `every` of them figures are taken, and the watch begins anew after other work."""
     random_ = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder))
+        prepare(Path(folder), minutes // every)
         outcome = Outcome()
         moments = sorted(random_.sample(range(1, minutes), kills))
         while True:
@@ -175,13 +183,17 @@ def _lines(path: Path) -> list[Any]:
     return found
 
 
-def prepare(folder: Path) -> None:
-    """Weights, a project with past conversations, an empty file."""
+def prepare(folder: Path, hours: int) -> None:
+    """Weights, a project with past conversations, an empty file, and files to import on the way."""
     write_shallow(embedded_model(), folder / "weights.gguf", range(1, LAYERS))
     samples = sample_conversations(120, seed=3)
     samples.sort(key=lambda one: sum(len(message.seen) for message in one.messages))
     past = [Conversation(f"past-{at}", one.messages[:3]) for at, one in enumerate(samples[:PAST])]
     write_jsonl(past, folder / "past.jsonl")
+    for hour in range(hours + 1):
+        more = sample_conversations(MORE, seed=100 + hour)
+        short = [Conversation(f"more-{hour}-{n}", one.messages[:3]) for n, one in enumerate(more)]
+        write_jsonl(short, folder / f"more-{hour}.jsonl")
     with Project.open(folder / "p.wb", create=True) as project:
         JobRunner(project, lambda event: None).run(
             ImportStage(project, [str(folder / "past.jsonl")])
@@ -193,10 +205,10 @@ def prepare(folder: Path) -> None:
 def child(folder: Path, minutes: int, every: int) -> int:
     """Watches until the day is over."""
     os.environ[scored.WEIGHTS] = str(folder / "weights.gguf")
-    growing = GrowingDay(folder / "live.jsonl", minutes)
+    file = folder / "live.jsonl"
     process = ModelProcess(folder / "model.log")
-    model = replace(scored.model(), options=LoadOptions(context=1024, threads=1))
-    last = 0
+    model = RunModel(replace(scored.model(), options=LoadOptions(context=1024, threads=1)))
+    outcome: RunOutcome | None = None
     with (
         (folder / "events.jsonl").open("a") as events,
         (folder / "figures.jsonl").open("a") as figures,
@@ -204,33 +216,53 @@ def child(folder: Path, minutes: int, every: int) -> int:
         events.write("\n")  # ends a line that a kill cut apart
 
         def emit(event: Event) -> None:
-            nonlocal last
             events.write(json.dumps(event) + "\n")
             events.flush()
-            if growing.minute // every > last:
-                last = growing.minute // every
-                figures.write(
-                    json.dumps({"minute": growing.minute, **held(folder / "p.wb")}) + "\n"
-                )
-                figures.flush()
 
         def not_clustered() -> list[Stage]:
             raise UsageError("Nothing was clustered yet.", "Cluster.")
 
         with Project.open(folder / "p.wb") as project:
-            stage = WatchStage(
-                project,
-                growing,
-                ReadingStage(project, process, RunModel(model)),
-                not_clustered,
-                emit,
-                idle=IDLE,
-                clock=growing.clock,
-                wait=growing.wait,
-            )
-            outcome = JobRunner(project, lambda event: None).run(stage)
+            while (begun := file.read_text("utf-8").count("\n")) < minutes:
+                hour = begun // every
+                work_between(project, process, model, folder / f"more-{hour}.jsonl")
+                growing = GrowingDay(file, min(minutes, (hour + 1) * every))
+                stage = WatchStage(
+                    project,
+                    growing,
+                    ReadingStage(project, process, model),
+                    not_clustered,
+                    emit,
+                    idle=IDLE,
+                    clock=growing.clock,
+                    wait=growing.wait,
+                )
+                outcome = JobRunner(project, lambda event: None).run(stage)
+                if not isinstance(outcome, JobDone):
+                    break
+                now = {"minute": growing.minute, **held(folder / "p.wb")}
+                figures.write(json.dumps(now) + "\n")
+                figures.flush()
     process.close()
     return 0 if isinstance(outcome, JobDone) else 1
+
+
+def work_between(project: Project, process: ModelProcess, model: RunModel, file: Path) -> None:
+    """What a person does beside a watch: imports a file, scores everything, and gives verdicts on what was imported."""
+    reading = ReadingStage(project, process, model)
+    for stage in (
+        ImportStage(project, [str(file)]),
+        reading,
+        FittingStage(project, model, lambda: reading.config_hash),
+    ):
+        done = JobRunner(project, lambda event: None).run(stage)
+        assert isinstance(done, JobDone), done
+    names = [json.loads(line)["id"] for line in file.read_text("utf-8").splitlines()]
+    with project.reading() as conn:
+        found = [key for name in names for key in conversations.by_name(conn, name)]
+    for number, key in enumerate(found):
+        verdict = Verdict.COMPLETE if number % 2 else Verdict.INCOMPLETE
+        project.write(lambda conn, key=key, verdict=verdict: verdicts.give(conn, key, verdict))  # type: ignore[misc]
 
 
 def held(project: Path) -> dict[str, float]:

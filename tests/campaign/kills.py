@@ -56,6 +56,9 @@ ENDS = (0, 3)
 VOLATILE = ("given_at", "seconds", "timestamp")
 """Fields of exports that say when something was done, and how long it took."""
 
+PLAYED = ("created_at", "date")
+"""Fields that say when a simulated conversation was played."""
+
 UNCOUNTED = {"run", "sqlite_sequence", "setting", "reply"}
 """Tables whose rows also say how often a command ran."""
 
@@ -129,8 +132,8 @@ OPERATIONS = {
     "export": Operation(("export", "{p}", "table", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
     "watch": Operation(WATCH, (IMPORT, SCORE), ("conversations",), events=True),
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
-    "recsim": Operation(RECSIM, (IMPORT,)),
-    "sharded": Operation(SHARDED, (IMPORT,), volatile=("created_at",)),
+    "recsim": Operation(RECSIM, (IMPORT,), volatile=PLAYED),
+    "sharded": Operation(SHARDED, (IMPORT,), volatile=PLAYED),
     "desk": Operation(("{p}",), (IMPORT, CLUSTER), ("decisions",), module="tests.campaign.desk", counted=True),
     "train": Operation(
         TRAIN, (IMPORT,), ("conversations",), f"{RUN_FOLDER}/adapter.gguf",
@@ -559,7 +562,7 @@ def main() -> int:
         arguments.pause, not arguments.start,
     )  # fmt: skip
     print(f"\n{'operation':<14}{'rounds':>8}{'killed':>8}")
-    for name in only:
+    for name in outcome.rounds:
         print(f"{name:<14}{outcome.rounds[name]:>8}{outcome.killed[name]:>8}")
     total, killed = outcome.rounds.total(), outcome.killed.total()
     print(

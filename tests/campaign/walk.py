@@ -192,6 +192,21 @@ def projects(folder: Path) -> list[Path]:
     return [first, second, third]
 
 
+def prepared(folder: Path) -> list[Path]:
+    """Makes the projects, and of this process's environment one with a home of its own and a model that is quick."""
+    home = folder / "home"
+    os.environ.update(
+        HOME=str(home),
+        WORKBENCH_DATA=str(home / "data"),
+        WORKBENCH_CACHE=str(home / "cache"),
+        WORKBENCH_OFFLINE="1",
+    )
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    write_shallow(embedded_model(), folder / "shallow.gguf")
+    tune(folder / "shallow.gguf", home / "data", home / "cache", tokens_per_s=2_000.0)
+    return projects(folder)
+
+
 def event(choice: random.Random) -> Event:
     """Something that a job tells, with hostile text wherever a job writes text."""
     text = choice.choice(sorted(PAYLOADS.values()))[:500]
@@ -340,17 +355,7 @@ def campaign(
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="walk-") as name, patch.dict(os.environ):
         folder = Path(name)
-        home = folder / "home"
-        os.environ.update(
-            HOME=str(home),
-            WORKBENCH_DATA=str(home / "data"),
-            WORKBENCH_CACHE=str(home / "cache"),
-            WORKBENCH_OFFLINE="1",
-        )
-        shallow = folder / "shallow.gguf"
-        write_shallow(embedded_model(), shallow)
-        tune(shallow, home / "data", home / "cache", tokens_per_s=2_000.0)
-        made = projects(folder)
+        made = prepared(folder)
         (folder / "cwd").mkdir()
         before = Path.cwd()
         os.chdir(folder / "cwd")  # what dialogs of exports write

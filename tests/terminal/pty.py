@@ -57,7 +57,7 @@ class Session:
         condition = (lambda seen: what in seen) if isinstance(what, str) else what
         end = time.monotonic() + SECONDS
         while not condition(self.screen.text()) or self.screen.unfinished:
-            if not self._take(0.5) and (time.monotonic() > end or self.ended):
+            if not self.take(0.5) and (time.monotonic() > end or self.ended):
                 raise AssertionError(f"never came: {what!r}\n{self.screen.text()}")
         return self.screen.text()
 
@@ -66,7 +66,7 @@ class Session:
         busy the machine is; returns the screen."""
         end, quiet = time.monotonic() + SECONDS, 0
         while quiet < 2:
-            quiet = 0 if self._take(QUIET) or _runs(self.terminal.pid) else quiet + 1
+            quiet = 0 if self.take(QUIET) or _runs(self.terminal.pid) else quiet + 1
             assert time.monotonic() < end, f"it never comes to rest\n{self.screen.text()}"
         return self.screen.text()
 
@@ -91,7 +91,7 @@ class Session:
             rest = time.monotonic() + 10
             seen = self.press(*keys)
             while not what(seen) and time.monotonic() < rest:
-                self._take(0.1)
+                self.take(0.1)
                 seen = self.screen.text()
             if what(seen):
                 return
@@ -104,8 +104,8 @@ class Session:
     def end(self) -> int:
         """Reads to the end of the program and returns its exit status."""
         end = time.monotonic() + SECONDS
-        while not self.ended or self._take(0.0):
-            self._take(0.2)
+        while not self.ended or self.take(0.0):
+            self.take(0.2)
             assert time.monotonic() < end, f"it does not end\n{self.screen.text()}"
         return self.terminal.status or 0
 
@@ -114,7 +114,12 @@ class Session:
         """Whether the program has ended."""
         return self.terminal.status is not None
 
-    def _take(self, seconds: float) -> bool:
+    def take(self, seconds: float) -> bool:
+        """Reads what is written next, waiting so many seconds at most; whether there was anything.
+
+        Raises:
+            Refused: It is nothing that a program may write.
+        """
         more = self.terminal.read(seconds)
         try:
             self.screen.feed(more)
