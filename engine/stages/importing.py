@@ -24,7 +24,7 @@ from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected, SourceReport
 from engine.shared_text import NOTHING_SHARED
 from engine.stages import sources_read
-from engine.store import imports, runs, shared_text
+from engine.store import imports, quarantine, runs, shared_text, sources
 from engine.store.project import Project
 from engine.store.sql import id_pages
 
@@ -209,18 +209,18 @@ class ImportStage:
         report = SourceReport(label, detection)
         self.sources.append(report)
         source_id = self._project.write(
-            lambda conn: imports.source(
+            lambda conn: sources.put(
                 conn, _place(source.label), label, detection.format, detection.why
             )
         )
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
-            parts = imports.source_ids(conn, [_place(path) for path in source.beside])
+            parts = sources.ids(conn, [_place(path) for path in source.beside])
         settings = repr(self._settings)
         digest = sources_read.digest_of(source.label, settings, source.beside) if whole else None
         if digest is not None:
             with self._project.reading() as conn:
-                before = imports.read_before(conn, source_id, digest)
+                before = sources.read_before(conn, source_id, digest)
             if before is not None:
                 yield self._pass_over(source, run_id, SourceReport.from_json(before))
                 return
@@ -233,7 +233,7 @@ class ImportStage:
         self._before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
-            self._project.write(lambda conn: imports.put_read(conn, source_id, digest, text))
+            self._project.write(lambda conn: sources.put_read(conn, source_id, digest, text))
 
     @property
     def _settings(self) -> tuple[str | None, bool, bool]:
@@ -325,7 +325,7 @@ class ImportStage:
                 parts=parts,
                 only_forward=self._only_forward,
             )
-            imports.quarantine(conn, source_id, rejected)
+            quarantine.add(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)
             return added
 

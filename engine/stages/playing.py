@@ -21,7 +21,7 @@ from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.simulate.play import FailedCall, Line, Played, Playing, Scenario
 from engine.stages.answering import Answering
 from engine.stages.model_work import RunModel
-from engine.store import imports, plays, runs
+from engine.store import imports, plays, quarantine, runs, sources
 from engine.store.plays import PlayEntry
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -208,7 +208,7 @@ class PlayStage:
         ending = played.ending
         if ending.record is not None:
             found = parse_made(ending.record, ending.format, played.key)
-            source_id = imports.source(
+            source_id = sources.put(
                 conn,
                 f"simulated:{self._kind}:{ending.format}:{self.config_hash}",
                 f"{self._kind}-{self.config_hash[:6]}",
@@ -216,7 +216,7 @@ class PlayStage:
                 "it was simulated",
             )
             if isinstance(found, Rejected):
-                imports.quarantine(conn, source_id, [found])
+                quarantine.add(conn, source_id, [found])
                 reason = f"its record is no conversation: {found.reason}"
             else:
                 imports.add(conn, source_id, [found])

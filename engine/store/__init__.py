@@ -5,6 +5,6 @@ the one handed to the function given to `Project.write()` for those that write. 
 `TriageStore` bind them to a project for callers that must not see connections.
 
 `project` opens the file, `file/` looks after it, `migrations/` has its schema. `imports` writes conversations,
-`conversations` reads them, `search/` finds them; `verdicts` and `triage` keep what people say of them, `completeness/`,
-`trees` and `goals/` what was computed, `runs` how.
+`conversations` reads them, `search/` finds them; `verdicts` and `triage` keep what people say of them, `truth` what is
+known of them from elsewhere, `completeness/`, `trees` and `goals/` what was computed, `runs` how.
 """

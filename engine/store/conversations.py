@@ -24,7 +24,7 @@ from engine.records.goals import GoalOfConversation
 from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
-from engine.store import checks, earlier_states, imports, settings, shared_text
+from engine.store import checks, earlier_states, quarantine, settings, shared_text, sources
 from engine.store.completeness import divergences, example_probes, scores
 from engine.store.goals import groups as goal_groups
 from engine.store.messages import COLUMNS, message_of, messages_of
@@ -181,6 +181,18 @@ def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = Non
     return [row[0] for row in rows]
 
 
+def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
+    """What the leak guard kept from the model in one conversation."""
+    return [
+        LeakRow(*row)
+        for row in conn.execute(
+            "SELECT conversation_id, message, rule, found FROM leak WHERE conversation_id = ?"
+            " ORDER BY id",
+            (conversation_id,),
+        )
+    ]
+
+
 def export_conversations(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[tuple[int, str, Conversation]]:
@@ -285,7 +297,7 @@ class ConversationStore:
     def leaks(self, conversation_id: int) -> list[LeakRow]:
         """What the leak guard kept from the model."""
         with self._project.reading() as conn:
-            return imports.leaks(conn, conversation_id)
+            return leaks(conn, conversation_id)
 
     def goals(self, conversation_id: int) -> list[GoalOfConversation]:
         """Its goals in the clustering that is shown, without second ones that a person removed."""
@@ -310,7 +322,7 @@ class ConversationStore:
     def reports(self) -> list[str]:
         """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
-            return imports.reports(conn)
+            return sources.reports(conn)
 
     def checks(self) -> CheckCounts | None:
         """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
@@ -320,7 +332,7 @@ class ConversationStore:
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """The first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return imports.quarantined(conn, limit=limit)
+            return quarantine.rows(conn, limit=limit)
 
     def by_value(self, field: str) -> Mapping[str, array[int]]:
         """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
@@ -346,7 +358,7 @@ class ConversationStore:
     def sources(self) -> list[str]:
         """Labels of the sources, in order of import."""
         with self._project.reading() as conn:
-            return imports.source_labels(conn)
+            return sources.labels(conn)
 
     def shared_text(self) -> SharedText:
         """The text that many conversations share, as the last import found it."""

@@ -1,17 +1,15 @@
-"""Writes the results of an import: sources, conversations, duplicates, leaks, truth and the quarantine."""
+"""Writes imported conversations: those that are new, those that grew or changed, and those that repeat stored ones."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engine.conversation import Conversation, Message, content_hash, count_turns
-from engine.records.conversations import LeakRow, QuarantineRow
-from engine.records.imports import Parsed, Rejected
+from engine.records.imports import Parsed
 from engine.shared_text import SharedText
 from engine.store import cjk_index, earlier_states, facets, shared_text
 from engine.store.messages import messages_of
@@ -39,54 +37,6 @@ class Added:
     grew: int = 0
     changed: int = 0
     judged: int = 0
-
-
-def source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
-    """The id of the source at `place`, recorded if it is new."""
-    conn.execute(
-        "INSERT INTO source (place, label, format, why) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (place) DO NOTHING",
-        (place, label, format, why),
-    )
-    row = conn.execute("SELECT id FROM source WHERE place = ?", (place,)).fetchone()
-    return int(row[0])
-
-
-def source_ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
-    """The ids of those of the places from which something was imported."""
-    found: set[int] = set()
-    for some in chunks(places):
-        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(some)})", some)
-        found.update(row[0] for row in rows)
-    return found
-
-
-def read_before(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
-    """The report of a source that was read to its end when it had this digest; None if it was not."""
-    row = conn.execute(
-        "SELECT report FROM source_read WHERE source_id = ? AND digest = ?", (source_id, digest)
-    ).fetchone()
-    return None if row is None else str(row[0])
-
-
-def reports(conn: sqlite3.Connection) -> list[str]:
-    """The reports of all sources that were read to their end, as JSON, in the order of the first imports."""
-    return [row[0] for row in conn.execute("SELECT report FROM source_read ORDER BY source_id")]
-
-
-def put_read(conn: sqlite3.Connection, source_id: int, digest: bytes, report: str) -> None:
-    """Records that a source with this digest was read to its end."""
-    conn.execute(
-        "INSERT OR REPLACE INTO source_read (source_id, digest, report) VALUES (?, ?, ?)",
-        (source_id, digest, report),
-    )
-
-
-def source_labels(conn: sqlite3.Connection) -> list[str]:
-    """Labels of the sources, in order of import."""
-    return list(
-        dict.fromkeys(row[0] for row in conn.execute("SELECT label FROM source ORDER BY id"))
-    )
 
 
 def add(
@@ -447,90 +397,10 @@ class _Batch:
         facets.add(conn, self.facets)
 
 
-def quarantine(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:
-    """Stores records that could not be read; returns how many of them are new."""
-    before = conn.total_changes
-    conn.executemany(
-        "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (digest) DO NOTHING",
-        [
-            (
-                hashlib.sha256(f"{source_id}:{record.line}:".encode() + record.raw).digest(),
-                source_id,
-                record.line,
-                record.reason,
-                record.raw,
-            )
-            for record in records
-        ],
-    )
-    return conn.total_changes - before
-
-
-def quarantined(conn: sqlite3.Connection, after: int = 0, limit: int = 200) -> list[QuarantineRow]:
-    """Records that could not be imported, in order, from behind the id `after` on."""
-    return [
-        QuarantineRow(row[0], row[1], row[2], row[3], bytes(row[4]))
-        for row in conn.execute(
-            "SELECT quarantine.id, source.label, line, reason, raw FROM quarantine"
-            " JOIN source ON source.id = source_id WHERE quarantine.id > ?"
-            " ORDER BY quarantine.id LIMIT ?",
-            (after, limit),
-        )
-    ]
-
-
-def count_quarantined(conn: sqlite3.Connection, label: str | None = None) -> int:
-    """How many records could not be imported, of one source or of all."""
-    row = conn.execute(
-        "SELECT count(*) FROM quarantine WHERE ? IS NULL"
-        " OR source_id IN (SELECT id FROM source WHERE label = ?)",
-        (label, label),
-    ).fetchone()
-    return int(row[0])
-
-
-def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
-    """What the leak guard kept from the model in one conversation."""
-    return [
-        LeakRow(*row)
-        for row in conn.execute(
-            "SELECT conversation_id, message, rule, found FROM leak WHERE conversation_id = ?"
-            " ORDER BY id",
-            (conversation_id,),
-        )
-    ]
-
-
-def truths(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(id, truth) of every conversation that has one, in id order. For validation only."""
-    for key, truth in conn.execute(
-        "SELECT conversation_id, truth FROM truth ORDER BY conversation_id"
-    ):
-        yield key, json.loads(truth)
-
-
-def recorded_truths(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
-    """As `truths`, but of every record: two that came with the same text and are one conversation count twice."""
-    for key, truth in conn.execute(
-        "SELECT conversation_id, truth FROM truth UNION ALL"
-        " SELECT conversation_id, truth FROM alias WHERE truth IS NOT NULL ORDER BY 1"
-    ):
-        yield key, json.loads(truth)
-
-
 def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
     """Id of the conversation that has exactly these messages, or None."""
     digest = content_hash(messages)
     return _known(conn, [digest]).get(digest)
-
-
-def duplicates(conn: sqlite3.Connection) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
-    """(conversation id, external id, truth) of every record that repeats a stored one, in order of import."""
-    for key, external_id, truth in conn.execute(
-        "SELECT conversation_id, external_id, truth FROM alias ORDER BY id"
-    ):
-        yield key, external_id, None if truth is None else json.loads(truth)
 
 
 def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
-from engine.store import imports
 from engine.store.sql import chunks, placeholders, to_json
+from engine.store.truth import truth_by_record
 
 Reply = tuple[str, str, str | None]
 """Text, how it stopped, and a note or None."""
@@ -115,7 +115,7 @@ def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
     own = {one.conversation_id for one in played}
     imported = [
         (str(truth.get("assistant_model", "unknown")), truth)
-        for key, truth in imports.recorded_truths(conn)
+        for key, truth in truth_by_record(conn)
         if key not in own and truth.keys() >= {"form", "length", "efficiency", "score"}
     ]
     return [*(_form_run(settings[one.config_hash], one) for one in played), *imported]

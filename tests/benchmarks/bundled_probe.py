@@ -23,8 +23,8 @@ from engine.completeness.probe import Bools
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
-from engine.store import imports
 from engine.store.project import Project
+from engine.store.truth import truth_by_conversation
 from tests.benchmarks.probe_tables import Data, matched_share, truncated
 
 Names = NDArray[np.str_]
@@ -98,7 +98,7 @@ def main() -> None:
         raise SystemExit("The built-in model has no fingerprint.")
     samples = Data.of(arguments.samples)
     with Project.open(arguments.samples, read_only=True) as project, project.reading() as conn:
-        truth = dict(imports.truths(conn))
+        truth = dict(truth_by_conversation(conn))
     known_truth = [truth[key] for key in samples.ids]
     made = fit(
         samples,

@@ -19,9 +19,10 @@ import numpy as np
 
 from engine.completeness.starts_by_curve import FALL, starts_by_curve
 from engine.conversation import Message
-from engine.store import conversations, imports
+from engine.store import conversations
 from engine.store.completeness import scores
 from engine.store.project import Project
+from engine.store.truth import truth_by_conversation
 from workbench.cli import main
 
 PAIRS = 40
@@ -88,7 +89,7 @@ RULES: Mapping[str, Found] = {
 def measured(project: Path) -> list[str]:
     """A line for each rule: precision, recall and F1 with 95% intervals, by resampling conversations."""
     with Project.open(project, read_only=True) as opened, opened.reading() as conn:
-        joints = {key: truth["joint"] for key, truth in imports.truths(conn)}
+        joints = {key: truth["joint"] for key, truth in truth_by_conversation(conn)}
         texts = dict(conversations.conversations_for(conn, list(joints)))
         curves = {
             key: {one.message: one.p_end_normalised for one in row.curve}

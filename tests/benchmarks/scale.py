@@ -30,7 +30,7 @@ from engine.conversation import Conversation, Message, render_log
 from engine.records.imports import Parsed
 from engine.services.run_requests import ScoringRequest
 from engine.services.workspace import Workspace
-from engine.store import imports, runs
+from engine.store import imports, runs, sources
 from engine.store.completeness import hidden_states
 from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 
@@ -101,7 +101,7 @@ def make(path: Path, count: int, seed: int = 7) -> None:
         run = workspace.scoring_runs.run(request)
         key, label = run.reading.config_hash, run.model.model.label
         source = project.write(
-            lambda conn: imports.source(conn, "/made", "made", "uniform", "made up")
+            lambda conn: sources.put(conn, "/made", "made", "uniform", "made up")
         )
         project.write(lambda conn: hidden_states.register(conn, key, label, None))
         begin = partial(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.records.imports import Leak, Parsed
-from engine.store import imports, runs, settings
+from engine.store import imports, runs, settings, sources
 from engine.store.completeness import scores
 from engine.store.completeness.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
 from engine.store.project import Project
@@ -95,7 +95,7 @@ def store(file: Project, found: Sequence[Sample], config: ScoreConfig = SCORED) 
     def work(conn: sqlite3.Connection) -> None:
         (before,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
         for label, group in itertools.groupby(found, lambda sample: sample.source):
-            source = imports.source(conn, label, label, "uniform", "it looked like it")
+            source = sources.put(conn, label, label, "uniform", "it looked like it")
             imports.add(conn, source, [_parsed(sample) for sample in group])
         if not before:
             _register(conn, config)

@@ -10,7 +10,7 @@ from engine.conversation import Conversation, Message
 from engine.records.imports import Parsed
 from engine.records.triage import Verdict
 from engine.services.workspace import Services
-from engine.store import imports
+from engine.store import imports, sources
 from engine.store.project import Project
 from engine.store.triage import TriageStore
 from screens.widgets.row_table import RowTable
@@ -38,9 +38,7 @@ def fill(path: Path, count: int = 500) -> Project:
         )
         for number in range(1, count + 1)
     ]
-    source = project.write(
-        lambda conn: imports.source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
-    )
+    source = project.write(lambda conn: sources.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
     project.write(lambda conn: imports.add(conn, source, records))
     return project
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.records.imports import Parsed
-from engine.store import imports
+from engine.store import imports, sources
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.trees.tree import TreeOptions
@@ -42,9 +42,7 @@ def imported(path: Path, truths: Sequence[dict[str, Any] | None]) -> Project:
         )
         for number, truth in enumerate(truths, start=1)
     ]
-    source = project.write(
-        lambda conn: imports.source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
-    )
+    source = project.write(lambda conn: sources.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
     project.write(lambda conn: imports.add(conn, source, records))
     return project
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.conversation import Conversation, Message, Role
 from engine.records.imports import Parsed
 from engine.records.triage import Verdict
-from engine.store import imports, runs, settings
+from engine.store import imports, runs, settings, sources
 from engine.store.completeness import scores
 from engine.store.project import Project
 from engine.store.triage import TriageStore
@@ -70,7 +70,7 @@ def _begin(project: Project) -> int:
 
 def _add(project: Project, label: str, batch: list[Parsed]) -> None:
     source = project.write(
-        lambda conn: imports.source(conn, f"/{label}", label, "uniform", "generated")
+        lambda conn: sources.put(conn, f"/{label}", label, "uniform", "generated")
     )
     project.write(lambda conn: imports.add(conn, source, batch))
 

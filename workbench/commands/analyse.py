@@ -13,8 +13,9 @@ from engine.filters import ListQuery
 from engine.records.report import CellKind
 from engine.services.simulation.result_tables import aptitude_json, aptitude_table
 from engine.services.workspace import Workspace
-from engine.store import conversations, imports
+from engine.store import conversations
 from engine.store.sql import snapshot
+from engine.store.truth import truth_by_record, truth_of_duplicates
 from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
 from engine.validate.turns import TurnRow, by_turns
@@ -80,7 +81,7 @@ def _records(
         turns[key] = sum(message.role == "user" for message in one.messages)
         names.add((key, one.external_id))
         yield turns[key], one.truth
-    for key, name, truth in imports.duplicates(conn):
+    for key, name, truth in truth_of_duplicates(conn):
         if key in turns and (key, name) not in names:
             names.add((key, name))
             yield turns[key], truth
@@ -104,7 +105,7 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     wanted = frozenset(ids)
     scored = [
         one
-        for key, truth in imports.recorded_truths(conn)
+        for key, truth in truth_by_record(conn)
         if key in wanted and (one := _simulated(truth)) is not None
     ]
     if not scored:

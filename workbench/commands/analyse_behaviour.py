@@ -19,7 +19,7 @@ from engine.services.profiles.labelling import (
 )
 from engine.services.workspace import Workspace
 from engine.simulate.recsim.behaviour import SCHEMAS
-from engine.store import imports
+from engine.store.truth import truth_by_conversation
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options
@@ -74,7 +74,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
             given = tag_labels(workspace.project, labelled, schemas, judge)
             narrate(f"Gave {given:,} tags; `--filter tag:strategy_V2.order.Depth` finds them.")
         with workspace.project.reading() as conn:
-            truths = {key: truth for key, truth in imports.truths(conn) if key in asked}
+            truths = {key: truth for key, truth in truth_by_conversation(conn) if key in asked}
     labels = label_rows(labelled, schemas)
     agreements = agreement_rows(labelled, truths, schemas)
     if not agreements:

@@ -14,7 +14,7 @@ from engine.services.profiles.ratings import rated_by_turns, rating_agreement, r
 from engine.services.workspace import Workspace
 from engine.simulate.recsim.rating import PARTS
 from engine.simulate.recsim.rating_scales import RATING
-from engine.store import imports
+from engine.store.truth import truth_by_conversation
 from workbench.commands.analyse import turn_json, turn_lines
 from workbench.commands.analyse_behaviour import agreement_lines, flat_agreement, label_lines
 from workbench.commands.narration import Result, narrate
@@ -69,7 +69,7 @@ def ratings(arguments: argparse.Namespace) -> int:
             given = tag_labels(workspace.project, over, [RATING], judge)
             narrate(f"Gave {given:,} tags; `--filter tag:rating.Diversity.2` finds them.")
         with workspace.project.reading() as conn:
-            truths = {key: truth for key, truth in imports.truths(conn) if key in asked}
+            truths = {key: truth for key, truth in truth_by_conversation(conn) if key in asked}
         store = workspace.services().conversations
         listed = store.rows(sorted(asked))
     labels = label_rows(over, [RATING]) if "ratings" in parts else []

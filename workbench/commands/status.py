@@ -11,7 +11,7 @@ from engine.filters import ListQuery
 from engine.records.conversations import Counts
 from engine.records.runs import RunRow
 from engine.services.workspace import Workspace
-from engine.store import imports, runs
+from engine.store import quarantine, runs
 from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.narration import print_json, print_text
@@ -33,7 +33,7 @@ def status(arguments: argparse.Namespace) -> int:
         counts = services.conversations.counts(ListQuery(wanted) if wanted else None)
         with workspace.project.reading() as conn:
             history = _with_interrupted(runs.all_runs(conn), workspace.project)
-            quarantined = imports.quarantined(conn, limit=20)
+            quarantined = quarantine.rows(conn, limit=20)
         sets = services.score_sets.all()
         shared = services.conversations.shared_text()
         if arguments.json:

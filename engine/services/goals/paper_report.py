@@ -15,9 +15,9 @@ from engine.goals.embedders.vectors import Numbers
 from engine.goals.paper.clustering import PaperClusters
 from engine.goals.paper.tables import pairwise_ari
 from engine.stages.goals.as_paper import PaperResult
-from engine.store import imports
 from engine.store.goals import clusterings, measurements
 from engine.store.project import Project
+from engine.store.truth import truth_by_conversation
 from engine.validate.statistics.partitions import OUTSIDE, agreement
 
 
@@ -26,7 +26,7 @@ def gold_goals(project: Project) -> dict[int, str]:
     with project.reading() as conn:
         return {
             key: truth["goal"]
-            for key, truth in imports.truths(conn)
+            for key, truth in truth_by_conversation(conn)
             if isinstance(truth.get("goal"), str)
         }
 

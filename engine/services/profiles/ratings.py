@@ -15,9 +15,10 @@ from engine.simulate.recsim.behaviour import Label
 from engine.simulate.recsim.rating import INTENTS, Part, RatingScenario
 from engine.simulate.recsim.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
 from engine.simulate.sharded.json_replies import TRIES
-from engine.store import conversations, imports
+from engine.store import conversations
 from engine.store.project import Project
 from engine.store.sql import snapshot
+from engine.store.truth import truth_by_conversation
 from engine.validate.learners import is_signs
 from engine.validate.statistics.labels import agree
 from engine.validate.turns import TurnRow, by_turns
@@ -50,7 +51,7 @@ def rating_simulation(
     found: list[RatingScenario] = []
     with project.reading() as conn, snapshot(conn):
         ids = conversations.ids(conn, ListQuery(wanted))
-        told = dict(imports.truths(conn))
+        told = dict(truth_by_conversation(conn))
         for key, messages in conversations.conversations_for(conn, ids):
             turns = tuple(
                 (one.role, one.seen)

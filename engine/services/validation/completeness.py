@@ -20,11 +20,12 @@ from engine.records.validation import Classification, CompletenessTable, RowKind
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
-from engine.store import conversations, imports
+from engine.store import conversations
 from engine.store.completeness import generated_ends, scores
 from engine.store.completeness.scores import ScoreConfig
 from engine.store.project import Project
 from engine.store.sql import id_pages, snapshot
+from engine.store.truth import truth_by_conversation
 from engine.validate.completeness import (
     Place,
     Values,
@@ -140,7 +141,7 @@ def completeness_table(
             )
         on_step("the keyword rule, and position alone")
         ways.update(_baselines(conn, where))
-        truth = {key: one for key, one in imports.truths(conn) if key in names}
+        truth = {key: one for key, one in truth_by_conversation(conn) if key in names}
     on_step("drawing conversations")
     told = {title: way for title, way in ways.items() if title not in _BASELINES}
     by_title = {titles[config.config_hash]: config for config in kept}

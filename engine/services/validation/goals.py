@@ -10,10 +10,11 @@ import numpy as np
 from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
 from engine.records.validation import Contrast
-from engine.store import conversations, imports
+from engine.store import conversations
 from engine.store.goals import clusterings
 from engine.store.project import Project
 from engine.store.sql import snapshot
+from engine.store.truth import truth_by_conversation
 from engine.validate.statistics.partitions import (
     OUTSIDE,
     GoldAgreement,
@@ -73,7 +74,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         wanted = frozenset(conversations.ids(conn, query))
         gold = {
             key: truth["goal"]
-            for key, truth in imports.truths(conn)
+            for key, truth in truth_by_conversation(conn)
             if key in wanted and isinstance(truth.get("goal"), str)
         }
     before = dict(zip(ids, numbers, strict=True))

@@ -11,9 +11,10 @@ from typing import Any
 from engine.conversation import render_log
 from engine.errors import NotYet, UsageError
 from engine.filters import ListQuery
-from engine.store import conversations, imports, trees
+from engine.store import conversations, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig
+from engine.store.truth import truth_by_conversation
 from engine.trees.record import leaf_log_probs
 from engine.validate import truths
 from engine.validate.tables import ClaimTable, OnStep, Pair, claim_tables, pairs
@@ -74,7 +75,7 @@ def tree_validation(
             for row in trees.measures(conn, config.config_hash)
             if row.conversation_id in wanted and row.reason is None
         ]
-        known = [(key, truth) for key, truth in imports.truths(conn) if key in wanted]
+        known = [(key, truth) for key, truth in truth_by_conversation(conn) if key in wanted]
         lengths = _lengths(project, sorted({row.conversation_id for row in rows}))
         insides = []
         for number, row in enumerate(rows):

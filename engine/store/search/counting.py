@@ -9,7 +9,7 @@ from typing import Any
 from engine.filters import ListQuery
 from engine.records.conversations import Counts
 from engine.records.scores import Histogram, State
-from engine.store import imports, settings
+from engine.store import quarantine, settings
 from engine.store.idset import IdSet
 from engine.store.search.query import in_state, matching
 from engine.store.sql import snapshot
@@ -46,7 +46,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
             leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
             verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
-            quarantined=imports.count_quarantined(conn),
+            quarantined=quarantine.count(conn),
         )
 
 

@@ -22,7 +22,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunO
 from engine.records.imports import Detection, Parsed, Rejected
 from engine.stages import importing
 from engine.stages.importing import ImportStage
-from engine.store import conversations, imports, runs
+from engine.store import conversations, quarantine, runs, sources
 from engine.store.project import Project
 from tests.engine.store.support import REPOSITORY, check_whole, content
 
@@ -69,7 +69,7 @@ class TestCounting:
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
-        (bad,) = imports.quarantined(project.reader())
+        (bad,) = quarantine.rows(project.reader())
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
     def test_importing_twice_changes_nothing(self, project: Project, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ class TestInputs:
         (folder / "notes.txt").write_text("x" * 1000)
         _, outcome = execute(project, folder)
         assert isinstance(outcome, JobDone)
-        assert imports.source_labels(project.reader()) == [
+        assert sources.labels(project.reader()) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
             str(folder),

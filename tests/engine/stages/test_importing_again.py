@@ -31,11 +31,12 @@ from engine.stages.goals.clustering import ClusterStage
 from engine.stages.goals.embedding import EmbedStage
 from engine.stages.importing import ImportStage
 from engine.stages.model_work import RunModel
-from engine.store import conversations, imports, second_verdicts
+from engine.store import conversations, second_verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.goals import clusterings
 from engine.store.project import Project
 from engine.store.triage import TriageStore
+from engine.store.truth import truth_by_conversation, truth_of_duplicates
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import TextSource, read_vectors
 from engine.worker.client import ModelProcess
@@ -183,7 +184,7 @@ class TestGrown:
         assert [message.content for message in state.messages] == self.OLD[1]
         assert (state.source, state.raw) == (str(path), raw)
         assert state.replaced_at.startswith("20")
-        assert list(imports.truths(project.reader())) == []
+        assert list(truth_by_conversation(project.reader())) == []
         assert counted(read(project, path)) == {"unchanged": 1}
 
     def test_a_message_that_was_being_written(self, project: Project, tmp_path: Path) -> None:
@@ -339,7 +340,7 @@ class TestDuplicates:
         write(path, ("a", ["Hi", "你好", "Bye"]), ("b", ["Hi", "你好"]), ("c", ["Hi", "你好"]))
         assert counted(read(project, path)) == {"grew": 1, "unchanged": 2}
         assert texts(project) == {"a": ["Hi", "你好", "Bye"], "b": ["Hi", "你好"]}
-        assert [name for _, name, _ in imports.duplicates(project.reader())] == ["c"]
+        assert [name for _, name, _ in truth_of_duplicates(project.reader())] == ["c"]
         assert found_by(project, "你好") == [1, 2]
 
     def test_the_duplicate_grows(self, project: Project, tmp_path: Path) -> None:
@@ -349,7 +350,7 @@ class TestDuplicates:
         write(path, ("a", ["Hi", "Ho"]), ("b", ["Hi", "Ho", "Bye"]))
         assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
         assert texts(project) == {"a": ["Hi", "Ho"], "b": ["Hi", "Ho", "Bye"]}
-        assert list(imports.duplicates(project.reader())) == []
+        assert list(truth_of_duplicates(project.reader())) == []
         (state,) = ConversationStore(project).earlier_states(2)
         assert [message.content for message in state.messages] == ["Hi", "Ho"]
 

@@ -24,9 +24,10 @@ from engine.model.chat import Call, Completion, Role
 from engine.simulate.play import Ending, Play
 from engine.stages.model_work import RunModel
 from engine.stages.playing import PlayStage
-from engine.store import imports, plays, runs
+from engine.store import plays, runs
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.truth import truth_by_conversation
 from engine.worker.client import ModelProcess
 from engine.worker.routing import RoutedProcess
 from tests.engine.model.http.toy_peer import says
@@ -116,7 +117,7 @@ class TestWhatIsWritten:
         with Project.open(uninterrupted) as project, project.reading() as conn:
             found = list(plays.all_plays(conn, "chat"))
             assert {row.key for row in found} == {f"chat/{one}" for one in simulated.SUBJECTS}
-            truths = dict(imports.truths(conn))
+            truths = dict(truth_by_conversation(conn))
             store = ConversationStore(project)
             for row in found:
                 assert row.reason is None

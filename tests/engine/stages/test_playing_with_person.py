@@ -19,9 +19,10 @@ from engine.simulate.forms.run import FormRun
 from engine.simulate.prompt_files import prompt_texts
 from engine.stages.model_work import RunModel
 from engine.stages.playing_with_person import Person, PersonStage
-from engine.store import imports, plays
+from engine.store import plays
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.truth import truth_by_conversation
 from tests.engine.stages import scored
 from tests.engine.stages.test_playing import Scripted
 
@@ -101,7 +102,9 @@ def test_to_the_end(project: Project, tmp_path: Path) -> None:
         (setting,) = plays.settings_of(conn)
         assert row.conversation_id is not None
         assert [line.text for line in plays.transcript(conn, row.id)] == sitting.on_reply
-        assert dict(imports.truths(conn))[row.conversation_id]["ended"] == row.result["ended"]
+        assert (
+            dict(truth_by_conversation(conn))[row.conversation_id]["ended"] == row.result["ended"]
+        )
     assert setting.models == {"assistant": "shipped", "user": "a person"}
     messages = ConversationStore(project).messages(row.conversation_id)
     assert [one.content for one in messages if one.role == "user"] == sitting.on_reply

@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.records.imports import Leak, Parsed
-from engine.store import imports, runs, settings
+from engine.store import imports, runs, settings, sources
 from engine.store.completeness import hidden_states, scores
 from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
@@ -71,7 +71,7 @@ def fill(project: Project, records: Sequence[Parsed], label: str = "a.jsonl") ->
     """Imports records as one source."""
 
     def work(conn: sqlite3.Connection) -> imports.Added:
-        source = imports.source(conn, "/data/" + label, label, "uniform", "it looked like it")
+        source = sources.put(conn, "/data/" + label, label, "uniform", "it looked like it")
         return imports.add(conn, source, records)
 
     return project.write(work)

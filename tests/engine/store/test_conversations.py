@@ -18,10 +18,11 @@ from engine.filters import TEXT, Filter, ListQuery, SortKey, Term, parse_filter
 from engine.records.imports import Rejected
 from engine.records.scores import State
 from engine.records.triage import Verdict
-from engine.store import conversations, imports
+from engine.store import conversations, quarantine
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.triage import TriageStore
+from engine.store.truth import truth_by_conversation
 from tests.engine.store.support import fill, give_scores, talk, with_tools
 
 
@@ -167,7 +168,7 @@ class TestRows:
         assert store.original(5) == record.raw
         with store._project.reading() as conn:
             assert conversations.conversations_for(conn, [5, 1, 77])[1] == (5, messages)
-            ((_, truth),) = imports.truths(conn)
+            ((_, truth),) = truth_by_conversation(conn)
             assert truth == {"reward": 1.0}
             *_, (_, _, whole) = list(conversations.export_conversations(conn))[:5]
             assert whole == record.conversation
@@ -194,11 +195,9 @@ class TestCounts:
         """The project's counts include duplicates, quarantine and leaks."""
         fill(project, [talk("twin", "red wine")])
         project.write(
-            lambda conn: imports.quarantine(
-                conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")]
-            )
+            lambda conn: quarantine.add(conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")])
         )
-        project.write(lambda conn: imports.quarantine(conn, 2, [Rejected(1, b"x", "r")]))
+        project.write(lambda conn: quarantine.add(conn, 2, [Rejected(1, b"x", "r")]))
         counts = store.counts()
         assert (counts.conversations, counts.sources, counts.messages) == (
             6,

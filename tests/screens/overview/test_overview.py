@@ -20,7 +20,7 @@ from engine.records.interval import Interval
 from engine.records.runs import RunRow
 from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
-from engine.store import imports, runs, shared_text
+from engine.store import quarantine, runs, shared_text, sources
 from engine.store.completeness import scores
 from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from screens.conversations.behind_screen import ConversationsBehindScreen
@@ -247,12 +247,10 @@ class TestNext:
         support = project()
 
         def reject(conn: sqlite3.Connection) -> None:
-            source = imports.source(
-                conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it"
-            )
+            source = sources.put(conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it")
             raw = b'{"id": "x2", "messages": "\x1b[2Jno list"}'
             found = [Rejected(7, raw, "messages: not a list")]
-            imports.quarantine(conn, source, found)
+            quarantine.add(conn, source, found)
 
         support.file.write(reject)
         async with opened(support, size=(80, 24), mode="1") as pilot:

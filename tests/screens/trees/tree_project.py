@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.conversation import Conversation, Message
 from engine.records.imports import Parsed
 from engine.stages.trees import answer_frame, tree_row
-from engine.store import imports, runs, trees
+from engine.store import imports, runs, sources, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.trees.growth import Budget, Grower
@@ -77,9 +77,7 @@ def imported(path: Path, count: int) -> Project:
         )
         for number in range(1, count + 1)
     ]
-    source = project.write(
-        lambda conn: imports.source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
-    )
+    source = project.write(lambda conn: sources.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
     project.write(lambda conn: imports.add(conn, source, records))
     return project
 

@@ -14,9 +14,10 @@ from engine.services.profiles.labelling import agreement_rows, label_rows, tag_l
 from engine.services.profiles.ratings import rated_by_turns, rating_agreement
 from engine.simulate.recsim.behaviour import SCHEMAS
 from engine.simulate.recsim.rating_scales import RATINGS
-from engine.store import imports, verdicts
+from engine.store import verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.truth import truth_by_conversation
 from tests.workbench.test_analyse_profiles import PEOPLE, project, simulated
 from workbench.cli import main
 
@@ -152,7 +153,7 @@ class TestOnTheDefaultModel:
         assert [one["task"] for one in told["tasks"]] == ["preparing gifts"]
         assert told["runs"][0]["turns"] == 1
         with Project.open(path, read_only=True) as opened, opened.reading() as conn:
-            ((_, truth),) = imports.truths(conn)
+            ((_, truth),) = truth_by_conversation(conn)
         assert truth["goal"] == "preparing gifts"
         assert all(one["content_zh"] for one in truth["messages"])
         assert set(truth["profile_mapped"]) >= {"Gender", "Age", "Occupation"}

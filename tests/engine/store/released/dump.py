@@ -21,7 +21,7 @@ from engine.records.scores import EndingTest
 from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
-from engine.store import checks, cjk_index, imports, plays, trees, watched
+from engine.store import checks, cjk_index, plays, quarantine, sources, trees, watched
 from engine.store.checks import CheckEntry
 from engine.store.completeness import (
     divergences,
@@ -94,9 +94,9 @@ def sample_project(path: Path) -> None:
     with Project.open(path, create=True) as project:
         fill(project, [talk("a", "I want a red bicycle")])
         fill(project, [talk("a", "I want a red bicycle", "Sold! 卖掉了。", truth={"goal": "buy"})])
-        project.write(lambda conn: imports.put_read(conn, 1, b"digest", "{}"))
+        project.write(lambda conn: sources.put_read(conn, 1, b"digest", "{}"))
         fill(project, [with_tools("t"), talk("b", "Where is it?"), talk("a2", "Where is it?")], "b")
-        project.write(lambda conn: imports.quarantine(conn, 2, [Rejected(4, b"{\xff", "not JSON")]))
+        project.write(lambda conn: quarantine.add(conn, 2, [Rejected(4, b"{\xff", "not JSON")]))
         give_scores(project, {1: 0.9, 2: None, 3: 0.2})
         tasks = [RemainingEntry(3, "Say where it is.")]
         project.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
