@@ -195,7 +195,8 @@ def page(found: Mapping[str, list[Any]]) -> str:
     """The page in Markdown."""
     parts = [
         "# JSON",
-        "What commands print with `--json`, on standard output. Names keep their names and kinds; others may be added"
+        "What commands print with `--json`, on standard output: one object, and of `list` and `watch` one a line."
+        " Names keep their names and kinds; others may be added"
         " ([what stays](../stability.md)). `null` stands where there is no value. A probability, a share and a rate are"
         " numbers from 0 to 1; times are ISO 8601 in UTC. If a command fails, the last line of standard error is"
         ' `{"error": ..., "hint": ..., "exit_code": ..., "code": ...}` ([exit codes](files.md#exit-codes)).',

@@ -57,7 +57,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Spelling out remaining tasks with {self._work.model.label}"
+        return f"Writing remaining tasks with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -88,7 +88,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Spelled out remaining tasks of {self.written:,} conversations"
+        text = f"Wrote the remaining tasks of {self.written:,} conversations"
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()
 
