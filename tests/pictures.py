@@ -12,6 +12,7 @@ import contextlib
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 from textual.pilot import Pilot
 
+from engine import folders
 from engine.filters import Filter
 from engine.services.report.files import write_report
 from engine.services.workspace import Workspace
@@ -125,7 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Takes all pictures."""
     parser = argparse.ArgumentParser(prog="python -m tests.pictures")
     parser.add_argument("project", type=Path)
-    project = parser.parse_args(arguments).project
+    project = parser.parse_args(arguments).project.absolute()
+    folders_of_now = {"DATA": folders.data_dir(), "CACHE": folders.cache_dir()}
+    os.environ |= {f"WORKBENCH_{name}": str(folder) for name, folder in folders_of_now.items()}
+    os.environ["HOME"] = str(Path(sys.prefix).parent)  # so that no picture shows where it was taken
     for still in STILLS:
         for theme in ("dark", "light"):
             (picture,) = _taken(project, SIZE, [still.keys], light=theme == "light")

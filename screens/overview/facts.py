@@ -322,7 +322,7 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
         (counts.leaks, "endings hidden from the model", "$tone-muted"),
     ]
     shown = [(f"{number:,} {word}", tone) for number, word, tone in kept if number]
-    for index, piece in enumerate(shown or [("nothing kept out", "$tone-muted")]):
+    for index, piece in enumerate(shown or [("nothing left out", "$tone-muted")]):
         parts += [" · " if index else "", piece]
     if counts.quarantined:
         parts += [("  Q", "bold $tone-accent"), (" says why", "$tone-muted")]

@@ -125,7 +125,7 @@ def remaining_content(facts: Facts) -> Content:
     """The remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining
     if remaining is None:
-        return Content.styled("nothing was asked for this conversation", "$tone-muted")
+        return Content.styled("no remaining tasks were asked for", "$tone-muted")
     if not remaining.text.strip():
         reason = one_line(remaining.reason or "the model gave nothing usable")
         return Content.styled(f"none: {reason}", "$tone-muted")
