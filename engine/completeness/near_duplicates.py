@@ -67,13 +67,11 @@ def groups(found: Sequence[Shingles]) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     count = len(found)
-    table, document_frequency = _shared(found)
-    size = np.diff(table.indptr).astype(np.int64)
-    rare = _rarest(table, document_frequency)
-    rare_table = csr_array(
-        (table.data[rare], table.indices[rare], _starts(_rare_count(size))), table.shape
-    )
-    frequent = size - _rare_count(size)
+    table, size, document_frequency = _shared(found)
+    rare_count = _rare_count(size)
+    rare, rare_size = _rarest(table, size - np.diff(table.indptr), rare_count, document_frequency)
+    rare_table = csr_array((table.data[rare], table.indices[rare], _starts(rare_size)), table.shape)
+    frequent = size - rare_count
     links = []
     for begin, end in _parts(rare_table):
         pairs = (rare_table[begin:end] @ rare_table.T).tocoo()
@@ -96,26 +94,42 @@ def groups(found: Sequence[Shingles]) -> Ints:
     return np.asarray(np.argsort(np.argsort(start))[number], dtype=np.int64)
 
 
-def _shared(found: Sequence[Shingles]) -> tuple[csr_array, Ints]:
-    """Which conversation has which shingle, and how many have each; those of many conversations are left out.
+def _shared(found: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
+    """Who has which shingle that others have too; those of many conversations are left out.
 
-    Numbers are as narrow as they may be: a million conversations have tens of millions of shingles.
+    What only one conversation has, which is most of any text, is only counted.
+
+    Returns:
+        Which conversation has which of the shared shingles, each number of a row ascending; the number of shingles of
+        each conversation, with those that it has alone; and the number of conversations that have a shared shingle.
     """
     from scipy.sparse import csr_array
 
     count = len(found)
     every = np.concatenate([*found, np.empty(0, dtype=np.uint32)])
-    known, column = np.unique(every, return_inverse=True)
+    every.sort()
+    known = np.unique(every[1:][every[1:] == every[:-1]])
+    document_frequency = np.searchsorted(every, known, "right") - np.searchsorted(every, known)
     del every
-    column = column.astype(np.int32)
-    document_frequency = np.bincount(column, minlength=len(known))
-    not_frequent = document_frequency[column] <= max(MANY, MANY_SHARE * count)
-    starts = _starts(np.array([len(one) for one in found], dtype=np.int64))
-    kept = np.concatenate([[0], np.cumsum(not_frequent)])[starts]
-    column = column[not_frequent]
-    return csr_array(
-        (np.ones(len(column), np.int32), column, kept), (count, len(known))
-    ), document_frequency
+    frequent = document_frequency > max(MANY, MANY_SHARE * count)
+    column, row_size, size = [np.empty(0, dtype=np.int32)], [], []
+    for one in found:
+        place = np.searchsorted(known, one)
+        place[place == len(known)] = 0
+        place = place[known[place] == one] if len(known) else place[:0]
+        shared = place[~frequent[place]]
+        column.append(shared.astype(np.int32))
+        row_size.append(len(shared))
+        size.append(len(one) - len(place) + len(shared))
+    columns = np.concatenate(column)
+    return (
+        csr_array(
+            (np.ones(len(columns), np.int32), columns, _starts(np.array(row_size, dtype=np.int64))),
+            (count, len(known)),
+        ),
+        np.array(size, dtype=np.int64),
+        document_frequency,
+    )
 
 
 def _starts(sizes: Ints) -> Ints:
@@ -141,7 +155,9 @@ def _parts(rare_table: csr_array) -> Iterator[tuple[int, int]]:
         begin, done = end, pairs[end - 1]
 
 
-def _rarest(table: csr_array, document_frequency: Ints) -> Ints:
+def _rarest(
+    table: csr_array, alone: Ints, rare_count: Ints, document_frequency: Ints
+) -> tuple[Ints, Ints]:
     """Places of the rarest three fifths of the shingles of each conversation, and one more, row by row.
 
     Two conversations that share two fifths of their shingles share one of these, whatever the others are (prefix
@@ -149,15 +165,21 @@ def _rarest(table: csr_array, document_frequency: Ints) -> Ints:
     compared, and the time does not grow with the square of the conversations.
 
     Args:
-        table: Which conversation has which shingle, the shingles of each ascending.
+        table: Which conversation has which shared shingle, the shingles of each ascending.
+        alone: Number of shingles that each conversation has alone; they are the rarest.
+        rare_count: Number of rare shingles of each, with those.
         document_frequency: Number of conversations that have a shingle.
+
+    Returns:
+        The places in `table`, and how many of them each conversation has.
     """
     size = np.diff(table.indptr)
+    wanted = np.clip(rare_count - alone, 0, size)
     owner = np.repeat(np.arange(len(size), dtype=np.int32), size)
     # a stable order of all shingles: equally rare ones by their checksums, in which they are given
     order = np.lexsort((document_frequency[table.indices].astype(np.int32), owner))
     nth = np.arange(len(owner)) - table.indptr[owner]
-    return np.asarray(order[nth < _rare_count(size)[owner]])
+    return np.asarray(order[nth < wanted[owner]]), wanted
 
 
 def _rare_count(size: Ints) -> Ints:

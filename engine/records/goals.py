@@ -429,6 +429,10 @@ SecondGoalJudgement = Literal["confirm", "remove"]
 SecondGoalState = Literal["proposed", "confirmed", "removed"]
 
 
+LEAST_SHARE = 0.15
+"""Share from which a second goal counts, as in `engine.goals.clusters.membership`."""
+
+
 @dataclass(frozen=True, slots=True)
 class SecondGoal:
     """A further goal that the model gives a conversation, with what a person said of it.

@@ -13,7 +13,13 @@ from textual.widgets import Static
 from textual.widgets.option_list import Option
 
 from engine import number_format
-from engine.records.goals import SecondGoal, SecondGoalJudgement, SecondGoalState, UndoneJudgement
+from engine.records.goals import (
+    LEAST_SHARE,
+    SecondGoal,
+    SecondGoalJudgement,
+    SecondGoalState,
+    UndoneJudgement,
+)
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import Dialog, hint_line
@@ -33,12 +39,14 @@ class SecondGoalsDialog(Dialog[None]):
         Binding("c", "judge('confirm')", "Confirm", tooltip="The conversation has this goal too"),
         Binding("d", "judge('remove')", "Remove", tooltip="It has not"),
         Binding("u", "undo", "Undo", tooltip="Take back the newest confirmation or removal"),
+        Binding("a", "all", "All", tooltip="Also those with a share below .15, or no longer"),
     ]
 
     def __init__(self, services: Services, conversation_id: int) -> None:
         super().__init__()
         self._services, self._conversation = services, conversation_id
         self._listed: list[SecondGoal] = []
+        self._least = LEAST_SHARE
 
     def compose(self) -> ComposeResult:
         """The list, or that there is none, and the keys."""
@@ -48,7 +56,11 @@ class SecondGoalsDialog(Dialog[None]):
             yield Static(id="none")
             yield Static(
                 hint_line(
-                    ("c", "confirms"), ("d", "removes"), ("u", "undoes"), ("escape", "closes")
+                    ("c", "confirms"),
+                    ("d", "removes"),
+                    ("u", "undoes"),
+                    ("a", "all"),
+                    ("escape", "closes"),
                 )
             )
 
@@ -57,7 +69,7 @@ class SecondGoalsDialog(Dialog[None]):
         self._fill()
 
     def _fill(self) -> None:
-        self._listed = self._services.goals.second_goals(self._conversation)
+        self._listed = self._services.goals.second_goals(self._conversation, self._least)
         listed = self.query_one(Choices)
         at = listed.highlighted or 0
         listed.clear_options()
@@ -65,7 +77,9 @@ class SecondGoalsDialog(Dialog[None]):
         listed.display = bool(self._listed)
         nothing = self.query_one("#none", Static)
         nothing.display = not self._listed
-        nothing.update(Content("No other goal has a share of .15 or more in this conversation."))
+        nothing.update(
+            Content("No other goal has a share of .15 or more. a lists those with less.")
+        )
         if self._listed:
             listed.highlighted = min(at, len(self._listed) - 1)
 
@@ -73,6 +87,12 @@ class SecondGoalsDialog(Dialog[None]):
         """Confirms or removes the goal under the cursor."""
         at = self.query_one(Choices).highlighted
         if at is None:
+            return
+        if self._listed[at].share < LEAST_SHARE:
+            self.notify(
+                "A second goal with a share below .15 is listed only, since most are wrong.",
+                markup=False,
+            )
             return
         goals, group = self._services.goals, self._listed[at].group_id
         name = self._services.triage.annotator
@@ -82,6 +102,11 @@ class SecondGoalsDialog(Dialog[None]):
             lambda _: self._fill(),
             self.show_error,
         )
+
+    def action_all(self) -> None:
+        """Lists those with a smaller share too, or no longer."""
+        self._least = 0.0 if self._least else LEAST_SHARE
+        self._fill()
 
     def action_undo(self) -> None:
         """Takes back the newest confirmation or removal, whichever conversation it is of."""
@@ -100,9 +125,10 @@ class SecondGoalsDialog(Dialog[None]):
 
 
 def _line(one: SecondGoal) -> Content:
-    tone = "$tone-muted" if one.state == "removed" else "bold"
+    small = one.share < LEAST_SHARE
+    tone = "$tone-muted" if one.state == "removed" or small else "bold"
     return Content.assemble(
-        (f"{_SIGNS[one.state]} ", "$tone-accent"),
+        ("  " if small else f"{_SIGNS[one.state]} ", "$tone-accent"),
         (one_line(one.label, 60), tone),
         (f"  {number_format.probability(one.share)}", "$tone-muted"),
         ("" if one.state == "proposed" else f"  {one.state}", "$tone-muted"),

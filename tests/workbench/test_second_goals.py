@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +38,24 @@ def test_confirm_remove_undo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["second-goals", path, name, "--confirm", "nothing"]) == 2
     assert f"Second goals: “{label}”." in capsys.readouterr().err
     assert main(["second-goals", path, "nobody"]) == 2
+
+
+def test_small_shares_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    """--all lists second goals of any share, in order; one below .15 cannot be confirmed."""
+    project = clustered()
+    conversations = project.services().conversations
+    key = conversations.ids(ListQuery(parse_filter("also:none")))[0]
+    [name] = [row.external_id for row in conversations.rows([key])]
+    path = str(Path(project.file.path))
+    project.file.close()
+
+    def listed(*options: str) -> list[dict[str, Any]]:
+        assert main(["second-goals", path, name, *options, "--json"]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["second_goals"]
+        return found
+
+    assert listed() == []
+    [small] = listed("--all")
+    assert 0 < small["share"] < 0.15
+    assert main(["second-goals", path, name, "--all", "--confirm", small["label"]]) == 2
+    assert "Second goals: none." in capsys.readouterr().err

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.errors import NotFound, UsageError
-from engine.records.goals import SecondGoal
+from engine.records.goals import LEAST_SHARE, SecondGoal
 from engine.services.workspace import Services, Workspace
 from engine.text import one_line
 from workbench.commands.narration import narrate, print_json, print_text
@@ -19,6 +19,11 @@ def second_goals_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     parser.add_argument(
         "conversation", nargs="?", help="id of the conversation; not needed for --undo"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="list also those with a share below .15, of which most are wrong; only others can be confirmed",
     )
     act = parser.add_mutually_exclusive_group()
     act.add_argument("--confirm", metavar="GOAL", help="the conversation has this second goal")
@@ -50,7 +55,7 @@ def second_goals(arguments: argparse.Namespace) -> int:
             if label is not None:
                 group = _named(services.goals.second_goals(key), label).group_id
                 services.goals.judge_second_goal(key, group, judgement, arguments.annotator)
-        found = services.goals.second_goals(key)
+        found = services.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
     if arguments.json:
         print_json(
             {"conversation": arguments.conversation, "second_goals": list(map(asdict, found))}
@@ -59,7 +64,12 @@ def second_goals(arguments: argparse.Namespace) -> int:
     for one in found:
         print_text(f"{one.share:.2f}  {one.state:<10} {one_line(one.label)}")
     if not found:
-        print_text("No other goal has a share of .15 or more.")
+        none = (
+            "No other goal is near."
+            if arguments.all
+            else "No other goal has a share of .15 or more."
+        )
+        print_text(none)
     return DONE
 
 

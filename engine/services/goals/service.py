@@ -18,6 +18,7 @@ from engine.goals.merges.merge_state import MergeState
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.records.goals import (
+    LEAST_SHARE,
     ClusteringRow,
     GoalDecision,
     GoalGroup,
@@ -259,10 +260,14 @@ class GoalService:
 
     # Second goals
 
-    def second_goals(self, conversation_id: int) -> list[SecondGoal]:
-        """Quick. The second goals of a conversation, those that were removed too, the largest share first."""
+    def second_goals(self, conversation_id: int, least: float = LEAST_SHARE) -> list[SecondGoal]:
+        """Quick. The second goals of a conversation, those that were removed too, the largest share first.
+
+        Args:
+            least: Least share; what has less than `LEAST_SHARE` is nowhere else and cannot be judged.
+        """
         with self._project.reading() as conn:
-            return second_goals.of_conversation(conn, conversation_id)
+            return second_goals.of_conversation(conn, conversation_id, least)
 
     def judge_second_goal(
         self,

@@ -15,13 +15,10 @@ from typing import Any
 
 from engine.errors import WorkbenchError
 from engine.filters import ANY, NONE, NOVEL
-from engine.records.goals import GoalOfConversation
+from engine.records.goals import LEAST_SHARE, GoalOfConversation
 from engine.store.goals import clusterings
 from engine.store.idset import IdSet, read_ids
 from engine.store.sql import chunks, placeholders
-
-LEAST_SHARE = 0.15
-"""Share from which a second goal counts, as in `engine.goals.clusters.membership`."""
 
 _MOVED = "SELECT conversation_id FROM goal_move WHERE clustering_id = ?1"
 _BECAME = "SELECT group_id FROM goal_group WHERE clustering_id = ?1 AND current IN ({})"
@@ -33,7 +30,7 @@ _OWN = (
     f" AND group_id IN ({_BECAME})"
 )
 _MOVED_THERE = f"{_MOVED} AND group_id IN ({_BECAME})"
-PROPOSED_SECOND = (
+_PROPOSED_SECOND = (
     "SELECT conversation_id, second.current AS current, second_share AS share FROM membership AS m"
     " JOIN goal_group AS second"
     " ON second.clustering_id = m.clustering_id AND second.group_id = 'c' || m.second"
@@ -41,7 +38,7 @@ PROPOSED_SECOND = (
     " LEFT JOIN goal_group AS own ON own.clustering_id = m.clustering_id AND own.group_id ="
     " CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE v.group_id END"
     " WHERE m.clustering_id = ?1 AND m.conversation_id {0}"
-    " AND second_share >= 0.15 AND own.current <> second.current"
+    " AND second_share >= {1} AND own.current <> second.current"
     " UNION ALL"
     " SELECT a.conversation_id, g.current, sum(json_extract(o.value, '$[1]'))"
     " FROM assignment AS a JOIN json_each(a.others) AS o JOIN goal_group AS g"
@@ -52,10 +49,21 @@ PROPOSED_SECOND = (
     " WHERE a.clustering_id = ?1 AND a.conversation_id {0} AND a.others <> '[]'"
     " AND g.current IS NOT own.current GROUP BY a.conversation_id, g.current"
 )
-"""(conversation_id, current group, share) of every further goal that a conversation of the clustering ?1 may have by
-its vector; the place is for a condition on its id."""
+
+
+def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
+    """SQL for (conversation_id, current group, share) of every further goal that a conversation of the clustering ?1
+    may have by its vector.
+
+    Args:
+        condition: On the id of the conversation, as `= ?2`.
+        least: Least share. Conversations that were assigned later have none below `LEAST_SHARE`.
+    """
+    return _PROPOSED_SECOND.format(condition, least)
+
+
 SECOND = (
-    f"SELECT * FROM ({PROPOSED_SECOND.format('IS NOT NULL')}) WHERE current IS NOT NULL AND conversation_id || current"
+    f"SELECT * FROM ({proposed_second('IS NOT NULL')}) WHERE current IS NOT NULL AND conversation_id || current"
     " NOT IN (SELECT conversation_id || current FROM (SELECT s.conversation_id, b.current, s.kind, max(s.id)"
     " FROM second_goal AS s JOIN goal_group AS b"
     " ON b.clustering_id = s.clustering_id AND b.group_id = s.group_id"

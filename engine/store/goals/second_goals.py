@@ -10,9 +10,15 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from engine.errors import NotFound
-from engine.records.goals import SecondGoal, SecondGoalJudgement, SecondGoalState, UndoneJudgement
+from engine.records.goals import (
+    LEAST_SHARE,
+    SecondGoal,
+    SecondGoalJudgement,
+    SecondGoalState,
+    UndoneJudgement,
+)
 from engine.store.goals import clusterings
-from engine.store.goals.groups import PROPOSED_SECOND
+from engine.store.goals.groups import proposed_second
 from engine.store.sql import utc_now
 
 _STATES: dict[str | None, SecondGoalState] = {
@@ -24,8 +30,14 @@ _STATES: dict[str | None, SecondGoalState] = {
 _IN_FORCE = "s.kind <> 'undo' AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = s.id)"
 
 
-def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[SecondGoal]:
-    """Its second goals in the clustering that is shown, removed ones too, the largest share first."""
+def of_conversation(
+    conn: sqlite3.Connection, conversation_id: int, least: float = LEAST_SHARE
+) -> list[SecondGoal]:
+    """Its second goals in the clustering that is shown, removed ones too, the largest share first.
+
+    Args:
+        least: Least share; what has less than `LEAST_SHARE` is nowhere else and cannot be judged.
+    """
     key = clusterings.shown(conn)
     if key is None:
         return []
@@ -33,7 +45,7 @@ def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[Seco
         f"SELECT q.current, l.label, q.share, (SELECT s.kind FROM second_goal AS s JOIN goal_group AS b"
         " ON b.clustering_id = s.clustering_id AND b.group_id = s.group_id WHERE s.clustering_id = ?1"
         f" AND s.conversation_id = ?2 AND b.current = q.current AND {_IN_FORCE}"
-        f" ORDER BY s.id DESC LIMIT 1) FROM ({PROPOSED_SECOND.format('= ?2')}) AS q JOIN goal_label AS l"
+        f" ORDER BY s.id DESC LIMIT 1) FROM ({proposed_second('= ?2', least)}) AS q JOIN goal_label AS l"
         " ON l.clustering_id = ?1 AND l.group_id = q.current ORDER BY q.share DESC, q.current",
         (key, conversation_id),
     )
@@ -116,7 +128,7 @@ def carry_over(
     proposed = {
         (conversation_id, group)
         for conversation_id, group, _ in conn.execute(
-            PROPOSED_SECOND.format("IN (SELECT conversation_id FROM second_goal)"), (clustering_id,)
+            proposed_second("IN (SELECT conversation_id FROM second_goal)"), (clustering_id,)
         )
     }
     rows = conn.execute(

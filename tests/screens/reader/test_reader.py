@@ -391,3 +391,17 @@ class TestSecondGoals:
             await press(pilot, "escape")
             await until(pilot, lambda: f"also  ✓ {label}" in text(pilot))
             assert support.goals.second_goals(key)[0].state == "confirmed"
+
+    async def test_small_shares_on_request(self) -> None:
+        """Where no share counts the dialog says so; `a` lists the others, which cannot be confirmed."""
+        support = clustered()
+        key = support.conversations.ids(ListQuery(parse_filter("also:none")))[0]
+        [small] = support.goals.second_goals(key, 0.0)
+        async with opened(support, size=(80, 24)) as pilot:
+            await press(pilot, *["down"] * (key - 1), "enter", "a")
+            await until(pilot, lambda: "No other goal has a share of .15" in text(pilot))
+            await press(pilot, "a")
+            await until(pilot, lambda: small.label in text(pilot))
+            await press(pilot, "c")
+            await until(pilot, lambda: "is listed only" in text(pilot))
+            assert support.goals.second_goals(key, 0.0) == [small]
