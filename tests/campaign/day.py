@@ -13,7 +13,9 @@ project are given by hour.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
+import math
 import os
 import random
 import signal
@@ -44,16 +46,13 @@ from engine.stages.model_work import RunModel
 from engine.store import conversations, verdicts
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
-from tests.engine.model.weights import write_shallow
+from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
 from tests.engine.stages import scored
 
 PAST = 20
 MORE = 5
 """Conversations that are imported, and get verdicts, in an hour beside those that are watched."""
 
-LAYERS = 30
-"""Layers of the built-in model, of which the first is kept: what it says does not matter here, how often it is asked
-does."""
 BEGIN = 1_790_000_000.0
 """The moment at which the day begins, in seconds since 1970."""
 MINUTE = 60.0
@@ -131,8 +130,8 @@ class Outcome:
         killed: Kills while the program ran.
         lost: Turns that were never reported.
         again: Events that came more than once.
-        hours: By simulated hour, what the program held: `minute`, `rss` and `model_rss` in MB, `files` that were open,
-            `project` in MB.
+        hours: By simulated hour, what the program held: `minute`, `rss` and `model_rss` in MB, `allocated`, which is
+            what the C library has given out of it in MB, `files` that were open, `project` in MB.
     """
 
     killed: int = 0
@@ -185,7 +184,7 @@ def _lines(path: Path) -> list[Any]:
 
 def prepare(folder: Path, hours: int) -> None:
     """Weights, a project with past conversations, an empty file, and files to import on the way."""
-    write_shallow(embedded_model(), folder / "weights.gguf", range(1, LAYERS))
+    write_shallow(embedded_model(), folder / "weights.gguf", ALL_BUT_FIRST)
     samples = sample_conversations(120, seed=3)
     samples.sort(key=lambda one: sum(len(message.seen) for message in one.messages))
     past = [Conversation(f"past-{at}", one.messages[:3]) for at, one in enumerate(samples[:PAST])]
@@ -271,10 +270,34 @@ def held(project: Path) -> dict[str, float]:
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return {
         "rss": own,
+        "allocated": allocated(),
         "model_rss": sum(_rss(int(one)) for one in children),
         "files": len(os.listdir("/proc/self/fd")),
         "project": round(project.stat().st_size / 1e6, 2),
     }
+
+
+class _MallInfo(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    )  # fmt: skip
+
+
+def allocated() -> float:
+    """MB that the C library has given out and not got back, Python's own arenas for small objects not counted; NaN
+    where it does not tell, as before glibc 2.33."""
+    try:
+        tell = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return math.nan
+    tell.restype = _MallInfo
+    info = tell()
+    return float(round((info.uordblks + info.hblkhd) / 1e6, 1))
 
 
 def _rss(process: int) -> float:

@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 from engine.conversation import without_surrogates
 from tests.campaign.stopping import until_stopped
-from tests.campaign.walk import OFTEN, SIZES, bound_keys, prepared
+from tests.campaign.walk import OFTEN, PROJECTS, SIZES, bound_keys, prepared
 from tests.terminal.payloads import PAYLOADS
 from tests.terminal.pty import Session, typed
 
@@ -91,13 +91,16 @@ def walk(
 
 
 def campaign(
-    keys: int, seed: int, say: Callable[[str], None] = lambda line: None, length: int = WALK
+    keys: int,
+    seed: int,
+    only: Sequence[str] = tuple(PROJECTS),
+    say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Walks of `length` keys until `keys` were typed; every walk begins with a copy of its project."""
+    """Walks until so many keys were typed; every walk begins with a copy of its project."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="terminal-") as name, patch.dict(os.environ):
         folder = Path(name)
-        made = prepared(folder)
+        made = prepared(folder, only)
         log = folder / "home" / "cache" / "logs" / "workbench.log"
         for number in until_stopped(count()):
             left = keys - outcome.keys.total()
@@ -106,7 +109,7 @@ def campaign(
             choice, source = random.Random(f"{seed} {number}"), made[number % len(made)]
             copy = folder / "walk" / source.name
             shutil.copytree(source.parent, copy.parent)
-            wrong = walk(copy, SIZES[number % len(SIZES)], min(length, left), choice, outcome)
+            wrong = walk(copy, SIZES[number % len(SIZES)], min(WALK, left), choice, outcome)
             if not wrong and log.exists() and "Traceback" in (said := log.read_text("utf-8")):
                 wrong = f"a fault in its log: {said[said.index('Traceback') :][:2_000]}"
             log.unlink(missing_ok=True)
@@ -122,9 +125,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--keys", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default=",".join(PROJECTS), help="projects, of: %(default)s")
     arguments = parser.parse_args()
     began = time.monotonic()
-    outcome = campaign(arguments.keys, arguments.seed, lambda line: print(line, flush=True))
+    only = arguments.only.split(",")
+    outcome = campaign(arguments.keys, arguments.seed, only, lambda line: print(line, flush=True))
     print(", ".join(f"{name}: {keys:,}" for name, keys in outcome.keys.items()))
     print(
         f"{outcome.keys.total():,} keys, {outcome.written:,} bytes written, {len(outcome.failures)} failures,"

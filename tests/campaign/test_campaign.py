@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign import day, disk, fuzz, kills
+from tests.campaign import day, disk, fuzz, kills, terminal, walk
 
 
 def test_kills() -> None:
@@ -22,6 +22,20 @@ def test_damaged_input() -> None:
     assert outcome.failures == []
     assert set(outcome.inputs) == set(fuzz.TARGETS)
     assert 0 < outcome.refused.total() < 350
+
+
+def test_keys_at_random() -> None:
+    """Random keys, clicks, pastes, sizes and events on hostile texts raise nothing and draw no control byte."""
+    outcome = walk.campaign(60, 3, ["hostile"])
+    assert outcome.failures == []
+    assert len(outcome.screens) > 5
+
+
+def test_keys_on_a_terminal() -> None:
+    """Random keys and pastes in the real program: it writes nothing to its terminal that it should not."""
+    outcome = terminal.campaign(20, 1, ["hostile"])
+    assert outcome.failures == []
+    assert outcome.written > 10_000
 
 
 def test_a_day_of_watching() -> None:

@@ -24,7 +24,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from itertools import count
@@ -47,7 +47,7 @@ from engine.store.project import Project
 from screens.shell.control_guard import ControlGuard
 from screens.shell.key_table import key_table
 from tests.campaign.stopping import until_stopped
-from tests.engine.model.weights import write_shallow
+from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
 from tests.engine.services.tuned import tune
 from tests.screens.driving import one_parse_of_each_style, wait_for_idle
 from tests.screens.goals.goal_project import build
@@ -159,26 +159,26 @@ def bound_keys() -> list[str]:
     return sorted(found - LEAVES)
 
 
-def projects(folder: Path) -> list[Path]:
-    """A project of hostile texts, one of samples with everything run on it, and one of hostile goals that was watched
-    and on which models were trained; each in a folder of its own."""
-    first, second, third = (folder / name / "p.wb" for name in ("hostile", "samples", "goals"))
-    for path in (first, second, third):
-        path.parent.mkdir()
-    hostile.make(first, folder)
-    write_jsonl(sample_conversations(24, seed=3), folder / "talks.jsonl")
+def samples(path: Path) -> None:
+    """A project of samples on which everything ran."""
+    talks = path.parent / "talks.jsonl"
+    write_jsonl(sample_conversations(24, seed=3), talks)
     for words in (
-        ("import", second, folder / "talks.jsonl"),
-        ("run", "complete", second, "--mode", "probe", "--no-remaining"),
-        ("run", "cluster", second, "--no-labels"),
-        ("run", "trees", second, "--limit", "4", "--nodes", "60", "--max-tokens", "12"),
-        ("simulate", "recsim", second, "--limit", "1", "--turns", "2", "--user-tokens", "8", "--assistant-tokens", "8"),
+        ("import", path, talks),
+        ("run", "complete", path, "--mode", "probe", "--no-remaining"),
+        ("run", "cluster", path, "--no-labels"),
+        ("run", "trees", path, "--limit", "4", "--nodes", "60", "--max-tokens", "12"),
+        ("simulate", "recsim", path, "--limit", "1", "--turns", "2", "--user-tokens", "8", "--assistant-tokens", "8"),
     ):  # fmt: skip
         with redirect_stdout(io.StringIO()):
             code = workbench([*map(str, words), "--json"])
         assert code in (0, 3), (words, code)
-    build(third, without_surrogates(" ".join(PAYLOADS.values())[:3_000]))
-    with Project.open(third) as project:
+
+
+def goals(path: Path) -> None:
+    """A project of hostile goals that was watched and on which models were trained."""
+    build(path, without_surrogates(" ".join(PAYLOADS.values())[:3_000]))
+    with Project.open(path) as project:
         rows = [(key, key / 40, f"2026-11-23T12:00:{key:02}.000Z", key % 2) for key in range(1, 30)]
         project.write(
             lambda conn: conn.executemany(
@@ -186,14 +186,22 @@ def projects(folder: Path) -> list[Path]:
                 rows,
             )
         )
-    write_run(third, "broken-off", 60)
-    finish(write_run(third, "finished"))
-    fail(write_run(third, "failed", 30), f"It broke. {NAME}", NAME)
-    return [first, second, third]
+    write_run(path, "broken-off", 60)
+    finish(write_run(path, "finished"))
+    fail(write_run(path, "failed", 30), f"It broke. {NAME}", NAME)
 
 
-def prepared(folder: Path) -> list[Path]:
-    """Makes the projects, and of this process's environment one with a home of its own and a model that is quick."""
+PROJECTS: dict[str, Callable[[Path], None]] = {
+    "hostile": lambda path: hostile.make(path, path.parent),
+    "samples": samples,
+    "goals": goals,
+}
+"""The projects to walk on, and what makes them."""
+
+
+def prepared(folder: Path, only: Sequence[str]) -> list[Path]:
+    """Makes projects, each in a folder of its own, and of this process's environment one with a home of its own and a
+    model that is quick."""
     home = folder / "home"
     os.environ.update(
         HOME=str(home),
@@ -202,9 +210,13 @@ def prepared(folder: Path) -> list[Path]:
         WORKBENCH_OFFLINE="1",
     )
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    write_shallow(embedded_model(), folder / "shallow.gguf")
+    write_shallow(embedded_model(), folder / "shallow.gguf", ALL_BUT_FIRST)
     tune(folder / "shallow.gguf", home / "data", home / "cache", tokens_per_s=2_000.0)
-    return projects(folder)
+    made = [folder / name / "p.wb" for name in only]
+    for path in made:
+        path.parent.mkdir()
+        PROJECTS[path.parent.name](path)
+    return made
 
 
 def event(choice: random.Random) -> Event:
@@ -349,13 +361,16 @@ def shrunk(source: Path, folder: Path, wrong: str, steps: list[Step]) -> list[St
 
 
 def campaign(
-    keys: int, seed: int, say: Callable[[str], None] = lambda line: None, length: int = WALK
+    keys: int,
+    seed: int,
+    only: Sequence[str] = tuple(PROJECTS),
+    say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Walks of `length` steps until `keys` were taken; every walk begins with a copy of its project."""
+    """Walks until so many steps were taken; every walk begins with a copy of its project."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="walk-") as name, patch.dict(os.environ):
         folder = Path(name)
-        made = prepared(folder)
+        made = prepared(folder, only)
         (folder / "cwd").mkdir()
         before = Path.cwd()
         os.chdir(folder / "cwd")  # what dialogs of exports write
@@ -365,7 +380,7 @@ def campaign(
             if outcome.keys >= keys:
                 break
             choice, source = random.Random(f"{seed} {number}"), made[number % len(made)]
-            planned = random_steps(min(length, keys - outcome.keys), choice)
+            planned = random_steps(min(WALK, keys - outcome.keys), choice)
             wrong, taken = walk_copy(source, folder, planned, outcome)
             if wrong:
                 few = shrunk(source, folder, wrong, taken)
@@ -382,9 +397,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--keys", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default=",".join(PROJECTS), help="projects, of: %(default)s")
     arguments = parser.parse_args()
     began = time.monotonic()
-    outcome = campaign(arguments.keys, arguments.seed, lambda line: print(line, flush=True))
+    only = arguments.only.split(",")
+    outcome = campaign(arguments.keys, arguments.seed, only, lambda line: print(line, flush=True))
     seconds = time.monotonic() - began
     for name, keys in outcome.screens.most_common():
         print(f"{name:<28}{keys:>8,}")

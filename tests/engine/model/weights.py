@@ -19,6 +19,9 @@ LEFT_OUT = range(7, 28)
 FIRST_TEN = range(10, 30)
 """Layers that a model of the first ten lacks. Its probabilities differ, where those of the other are all near 1."""
 
+ALL_BUT_FIRST = range(1, 30)
+"""For what asks a model often, where it does not matter what it says."""
+
 
 def probabilities(logits: Logits) -> Logits:
     """Rows of logits as probabilities."""
