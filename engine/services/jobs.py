@@ -11,7 +11,7 @@ from engine.records.runs import Estimate, RunRow
 from engine.records.scores import Mode
 from engine.services.scoring.sets import name_of
 from engine.store import runs
-from engine.store.completeness import scores
+from engine.store.completeness import score_sets
 from engine.store.project import Project
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class JobService:
     def scoring_mode(self) -> Mode:
         """The mode of the scores in force; before any, the one that suits the project best."""
         with self._project.reading() as conn:
-            config = scores.config_in_force(conn)
+            config = score_sets.config_in_force(conn)
         if config is not None and config.mode != "outside":
             return config.mode
         from engine.services.run_requests import ScoringRequest
@@ -41,7 +41,7 @@ class JobService:
     def scores_in_force(self) -> str | None:
         """Quick. Mode, model and adapter of the scores that are shown; None before any."""
         with self._project.reading() as conn:
-            config = scores.config_in_force(conn)
+            config = score_sets.config_in_force(conn)
         return None if config is None else name_of(config)
 
     def estimate_scoring(self, mode: Mode) -> Estimate:

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.services.line_files import ColumnType, write_parquet
 from engine.services.scoring.sets import name_of
-from engine.store.completeness import scores
+from engine.store.completeness import score_sets
 from engine.store.search import conversation_table
 
 MOST_COLUMNS = 200
@@ -81,7 +81,7 @@ def table_lines(
     """
     if columns is None:
         columns = TableColumns.read(conn, wanted, truth=truth)
-    now = scores.config_in_force(conn)
+    now = score_sets.config_in_force(conn)
     score_set = None if now is None else name_of(now)
     for row in conversation_table.rows(conn, wanted, truth=truth):
         own = dict(_flat("meta", row["meta"])) | dict(_flat("truth", row.get("truth") or {}))

@@ -25,7 +25,7 @@ from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRo
 from engine.records.triage import Verdict
 from engine.shared_text import SharedText
 from engine.store import checks, earlier_states, quarantine, settings, shared_text, sources
-from engine.store.completeness import divergences, example_probes, scores
+from engine.store.completeness import divergences, example_probes, remaining, scores
 from engine.store.goals import groups as goal_groups
 from engine.store.messages import COLUMNS, message_of, messages_of
 from engine.store.project import Project
@@ -312,7 +312,7 @@ class ConversationStore:
     def remaining(self, conversation_id: int) -> RemainingRow | None:
         """The remaining tasks that belong to the current score."""
         with self._project.reading() as conn:
-            return scores.remaining(conn, conversation_id)
+            return remaining.current(conn, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Counts of the project, or of what matches a query."""

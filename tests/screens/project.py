@@ -36,7 +36,8 @@ from engine.services.validation.service import ValidationService
 from engine.services.watch.service import WatchService
 from engine.services.workspace import ProjectInfo, Services, Workspace
 from engine.store.completeness import scores
-from engine.store.completeness.scores import ScoreConfig, ScoreEntry
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import ScoreEntry
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore

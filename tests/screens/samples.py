@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.records.imports import Leak, Parsed
 from engine.store import imports, runs, settings, sources
-from engine.store.completeness import scores
-from engine.store.completeness.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import remaining, score_sets, scores
+from engine.store.completeness.remaining import RemainingEntry
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 
 CONFIG = "5f0c1d"
@@ -105,7 +107,7 @@ def store(file: Project, found: Sequence[Sample], config: ScoreConfig = SCORED) 
         left = [
             RemainingEntry(key, sample.remaining) for key, sample in numbered if sample.remaining
         ]
-        scores.add_remaining(conn, CONFIG, CONFIG, 1, left)
+        remaining.add(conn, CONFIG, CONFIG, 1, left)
 
     file.write(work)
 
@@ -126,7 +128,7 @@ def _register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     conn.execute(
         "UPDATE run SET started_at = '2026-10-01T10:00:00Z', finished_at = '2026-10-01T10:12:00Z'"
     )
-    scores.register(conn, config)
+    score_sets.register(conn, config)
     settings.put_score_config(conn, CONFIG)
 
 

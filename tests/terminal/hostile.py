@@ -11,8 +11,10 @@ from engine.jobs.runner import JobRunner
 from engine.records.triage import Verdict
 from engine.stages.importing import ImportStage
 from engine.store import conversations, runs, settings, verdicts
-from engine.store.completeness import scores
-from engine.store.completeness.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import remaining, score_sets, scores
+from engine.store.completeness.remaining import RemainingEntry
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from tests.engine.store.support import mark
 from tests.terminal.payloads import NAME, PAYLOADS
@@ -94,7 +96,7 @@ def score(project: Project, ids: list[int]) -> None:
             conn, stage="complete", config_hash=CONFIG, params={NAME: NAME},
             fingerprints={NAME: NAME}, code_version=NAME,
         )  # fmt: skip
-        scores.register(conn, ScoreConfig(CONFIG, "base", NAME, NAME, 0.01))
+        score_sets.register(conn, ScoreConfig(CONFIG, "base", NAME, NAME, 0.01))
         settings.put_score_config(conn, CONFIG)
         entries, left = [], []
         for number, key in enumerate(ids):
@@ -104,7 +106,7 @@ def score(project: Project, ids: list[int]) -> None:
             entries.append(ScoreEntry(key, () if number % 9 == 8 else curve, text, 10))
             left.append(RemainingEntry(key, text, None if number % 2 else text))
         scores.add(conn, CONFIG, run_id, entries)
-        scores.add_remaining(conn, CONFIG, CONFIG, run_id, left)
+        remaining.add(conn, CONFIG, CONFIG, run_id, left)
         runs.finish(conn, run_id, "interrupted", NAME)
 
     project.write(work)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from engine.store import runs, settings
-from engine.store.completeness import requests, scores
-from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import requests, score_sets, scores
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from tests.engine.store.support import fill, talk
 from workbench.cli import main
@@ -39,7 +40,7 @@ def path(tmp_path: Path) -> str:
         run = runs.create(
             conn, stage="score", config_hash="c", params={}, fingerprints={}, code_version="test"
         )
-        scores.register(conn, ScoreConfig("c", "base", "tiny.gguf"))
+        score_sets.register(conn, ScoreConfig("c", "base", "tiny.gguf"))
         settings.put_score_config(conn, "c")
         entries = [
             ScoreEntry(

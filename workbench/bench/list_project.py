@@ -14,7 +14,7 @@ from engine.conversation import Conversation, Message, Role
 from engine.records.imports import Parsed
 from engine.records.triage import Verdict
 from engine.store import imports, runs, settings, sources
-from engine.store.completeness import scores
+from engine.store.completeness import score_sets, scores
 from engine.store.project import Project
 from engine.store.triage import TriageStore
 
@@ -57,8 +57,8 @@ def write_list_project(
 
 
 def _begin(project: Project) -> int:
-    config = scores.ScoreConfig(_CONFIG, "base", "generated")
-    project.write(lambda conn: scores.register(conn, config))
+    config = score_sets.ScoreConfig(_CONFIG, "base", "generated")
+    project.write(lambda conn: score_sets.register(conn, config))
     project.write(lambda conn: settings.put_score_config(conn, _CONFIG))
     return project.write(
         lambda conn: runs.create(

@@ -20,8 +20,9 @@ from engine.errors import FormatError, NameTaken, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted
 from engine.store import conversations, runs
-from engine.store.completeness import scores
-from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import score_sets, scores
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from engine.store.sql import id_pages
 
@@ -162,7 +163,7 @@ def import_scores(
     lines = list(_lines(path))
     report.fields = _fields(lines, id_field, score_field, path)
     with project.reading() as conn:
-        if scores.is_stored(conn, key) and not replace:
+        if score_sets.is_stored(conn, key) and not replace:
             raise NameTaken(
                 f"There is a set of outside scores with the name {report.set_name!r}.",
                 "Choose another with --name, or replace that set with --replace.",
@@ -176,7 +177,7 @@ def import_scores(
         return report
 
     def store(conn: sqlite3.Connection) -> None:
-        scores.drop(conn, key)
+        score_sets.drop(conn, key)
         run = runs.create(
             conn,
             stage="scores import",
@@ -190,12 +191,12 @@ def import_scores(
             fingerprints={},
             code_version=folders.version(),
         )
-        scores.register(conn, ScoreConfig(key, "outside", report.set_name))
+        score_sets.register(conn, ScoreConfig(key, "outside", report.set_name))
         scores.add(conn, key, run, entries)
         runs.count(conn, run, len(entries), len(entries))
         runs.finish(conn, run, "done", report.sentences()[1])
-        scores.put_in_force_unless_another_is(conn, key)
-        now = scores.config_in_force(conn)
+        score_sets.put_in_force_unless_another_is(conn, key)
+        now = score_sets.config_in_force(conn)
         report.in_force = now is not None and now.config_hash == key
 
     project.write(store)

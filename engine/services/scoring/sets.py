@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from engine.number_format import counted, figure, figure_range
 from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, ScoreSet
 from engine.store import settings
-from engine.store.completeness import generated_ends, scores
-from engine.store.completeness.scores import ScoreConfig
+from engine.store.completeness import generated_ends, score_sets
+from engine.store.completeness.score_sets import ScoreConfig
 from engine.store.project import Project
 from engine.text import one_line
 
@@ -34,19 +34,19 @@ class ScoreSets:
     def all(self) -> list[ScoreSet]:
         """All sets that have scores, in the order in which they were first made."""
         with self._project.reading() as conn:
-            return scores.sets(conn)
+            return score_sets.sets(conn)
 
     def name_in_force(self) -> str:
         """Mode, model and adapter of the set in force; empty before any scoring. Quick."""
         with self._project.reading() as conn:
-            now = scores.config_in_force(conn)
+            now = score_sets.config_in_force(conn)
         return "" if now is None else name_of(now)
 
     def as_generated(self, config_hash: str) -> GeneratedDecisions:
         """How many conversations are complete by what the model of a set writes after them."""
         with self._project.reading() as conn:
             model = next(
-                (one.model for one in scores.sets(conn) if one.config_hash == config_hash), ""
+                (one.model for one in score_sets.sets(conn) if one.config_hash == config_hash), ""
             )
             return GeneratedDecisions(model, *generated_ends.counts(conn, config_hash))
 

@@ -12,7 +12,7 @@ from engine.model.catalog import AdapterEntry, Catalog
 from engine.run_directory.config import ConfigError, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.store import runs
-from engine.store.completeness.scores import ScoreConfig
+from engine.store.completeness.score_sets import ScoreConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
 from engine.store import conversations
-from engine.store.completeness import generated_ends, scores
-from engine.store.completeness.scores import ScoreConfig
+from engine.store.completeness import generated_ends, score_sets, scores
+from engine.store.completeness.score_sets import ScoreConfig
 from engine.store.project import Project
 from engine.store.sql import id_pages, snapshot
 from engine.store.truth import truth_by_conversation
@@ -107,7 +107,7 @@ def completeness_table(
     called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
         # scores from outside are of whole conversations only, so that none could be cut
-        every = [config for config in scores.configs(conn) if config.mode != "outside"]
+        every = [config for config in score_sets.configs(conn) if config.mode != "outside"]
         configs = _wanted(every, mode, called)
         used = [runs[c.adapter] for c in configs if c.adapter is not None and c.adapter in runs]
         asked = _asked(conn, query or ListQuery(), held_out, used)

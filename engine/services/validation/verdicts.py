@@ -21,7 +21,7 @@ from engine.services.validation.completeness import KEYWORDS
 from engine.services.validation.completeness_report import ROC
 from engine.services.validation.contrasts import contrasts_about, contrasts_json
 from engine.store import conversations, settings, verdicts
-from engine.store.completeness import scores
+from engine.store.completeness import score_sets, scores
 from engine.store.project import Project
 from engine.store.sql import id_pages, snapshot
 from engine.validate.completeness import against_labels
@@ -93,7 +93,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             if verdict is not Verdict.UNSURE
         }
         _require(complete)
-        configs = scores.configs(conn)
+        configs = score_sets.configs(conn)
         values = {
             config.config_hash: scores.last_values(conn, config.config_hash, list(complete))
             for config in configs
@@ -156,7 +156,7 @@ def _require(complete: Mapping[int, bool]) -> None:
         )
 
 
-def _names(configs: Sequence[scores.ScoreConfig]) -> dict[str, str]:
+def _names(configs: Sequence[score_sets.ScoreConfig]) -> dict[str, str]:
     """A name for each config hash, with the start of the hash where two would have the same."""
     names = {one.config_hash: name_of(one) for one in configs}
     twice = {name for name in names.values() if list(names.values()).count(name) > 1}

@@ -22,9 +22,10 @@ from engine.stages.cpu_stage import CpuStage
 from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
 from engine.store import conversations, runs
-from engine.store.completeness import hidden_states, scores
+from engine.store.completeness import hidden_states, score_sets, scores
 from engine.store.completeness.hidden_states import StateEntry
-from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.validate.endings import Cuts, draw_cuts, matched
@@ -132,7 +133,7 @@ class FittingStage(CpuStage):
         """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
         key = self.config_hash
         with self._project.reading() as conn:
-            if scores.is_stored(conn, key):
+            if score_sets.is_stored(conn, key):
                 return 0
             return hidden_states.readable(conn, self._states_key())
 
@@ -145,7 +146,7 @@ class FittingStage(CpuStage):
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            if scores.is_stored(conn, key):
+            if score_sets.is_stored(conn, key):
                 self._project.write(partial(self._put_in_force, config_hash=key))
                 return
             read = _read(conn, self._states_key())
@@ -166,7 +167,7 @@ class FittingStage(CpuStage):
         self._summary = fitted.in_words()
 
         def store(conn: sqlite3.Connection) -> None:
-            scores.register(conn, config)
+            score_sets.register(conn, config)
             scores.add(conn, key, run_id, entries)
             self._put_in_force(conn, key)
             runs.count(conn, run_id, total, total)
@@ -175,11 +176,11 @@ class FittingStage(CpuStage):
         yield Progress(total, total)
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
-        scores.put_in_force_unless_another_is(conn, config_hash)
+        score_sets.put_in_force_unless_another_is(conn, config_hash)
         if self._provisional:
-            scores.mark_provisional(conn, config_hash)
+            score_sets.mark_provisional(conn, config_hash)
         else:
-            scores.drop_provisional(conn)
+            score_sets.drop_provisional(conn)
 
     def summary(self) -> str:
         """The result in one sentence, with the test of it."""

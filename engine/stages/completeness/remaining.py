@@ -17,8 +17,8 @@ from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
 from engine.store import conversations
-from engine.store.completeness import generated_ends, scores
-from engine.store.completeness.scores import RemainingEntry
+from engine.store.completeness import generated_ends, remaining, scores
+from engine.store.completeness.remaining import RemainingEntry
 from engine.store.project import Project
 from engine.worker.client import ModelProcess, OnProgress
 
@@ -78,7 +78,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
                 missing = set(generated_ends.goes_on(conn, scored, without_remaining=own))
             else:
                 below = scores.below_threshold(conn, scored)
-                missing = set(scores.ids_without_remaining(conn, own, scored))
+                missing = set(remaining.ids_without(conn, own, scored))
             chars = [row.chars for row in conversations.rows(conn, below)]
         if not missing:
             return
@@ -121,7 +121,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     def _store(
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingEntry]
     ) -> None:
-        scores.add_remaining(conn, self.config_hash, self._scores_key(), run_id, entries)
+        remaining.add(conn, self.config_hash, self._scores_key(), run_id, entries)
 
     def _tally(self, entries: Sequence[RemainingEntry]) -> None:
         self.empty += sum(1 for entry in entries if not entry.text)

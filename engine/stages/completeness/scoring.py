@@ -20,8 +20,9 @@ from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noi
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
 from engine.store import conversations, runs, settings
-from engine.store.completeness import generated_ends, scores
-from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import generated_ends, score_sets, scores
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from engine.worker.client import ModelProcess, OnProgress
 
@@ -129,7 +130,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         )
         self._project.write(lambda conn: _begin(conn, config, run_id, total))
         yield from self._in_blocks(run_id, blocks(every, chars), missing)
-        self._project.write(lambda conn: scores.put_in_force_unless_another_is(conn, key))
+        self._project.write(lambda conn: score_sets.put_in_force_unless_another_is(conn, key))
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -204,6 +205,6 @@ def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
 
 
 def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
-    scores.register(conn, config)
-    scores.put_in_force_unless_another_is(conn, config.config_hash)
+    score_sets.register(conn, config)
+    score_sets.put_in_force_unless_another_is(conn, config.config_hash)
     runs.count(conn, run_id, 0, total)

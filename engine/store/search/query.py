@@ -22,7 +22,7 @@ from engine.records.example_probes import NOT, SUCCESS
 from engine.records.scores import DecisionRule, State
 from engine.records.triage import Verdict
 from engine.store import cjk_index, facets, settings, trees
-from engine.store.completeness import divergences, scores
+from engine.store.completeness import divergences, score_sets
 from engine.store.completeness.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.store.completeness.requests import REQUEST_COUNTS_SQL
 from engine.store.completeness.scores import state_sql
@@ -343,7 +343,7 @@ def _disagreeing(
     if "people" in term.values:
         found |= _select(conn, among, DISAGREEMENTS, ())
     if "scores" in term.values:
-        for other in scores.configs(conn):
+        for other in score_sets.configs(conn):
             if other.config_hash != config:
                 yes, no = scored(settings.rule(conn, other.config_hash), other.config_hash)
                 found |= (complete & no) | (incomplete & yes)

@@ -16,9 +16,10 @@ import numpy as np
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.records.imports import Leak, Parsed
 from engine.store import imports, runs, settings, sources
-from engine.store.completeness import hidden_states, scores
+from engine.store.completeness import hidden_states, score_sets, scores
 from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
-from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ def give_scores(
         run_id = runs.create(
             conn, stage="score", config_hash=config, params={}, fingerprints={}, code_version="test"
         )
-        scores.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
+        score_sets.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
         if make_current:
             settings.put_score_config(conn, config)
         scores.add(

@@ -23,7 +23,7 @@ from engine.store.completeness import (
     generated_ends,
     hidden_states,
     requests,
-    scores,
+    score_sets,
 )
 from engine.store.completeness.hidden_states import BoundaryPlace
 from engine.store.conversations import ConversationStore
@@ -134,7 +134,7 @@ def test_what_schema_15_brought(tmp_path: Path) -> None:
             assert generated_ends.counts(conn, "config-a") == (1, 1)
             assert generated_ends.goes_on(conn, "config-a") == [3]
             assert generated_ends.goes_on(conn, "config-a", without_remaining="r") == []
-        project.write(lambda conn: scores.drop(conn, "config-a"))
+        project.write(lambda conn: score_sets.drop(conn, "config-a"))
         with project.reading() as conn:
             assert generated_ends.values(conn, "config-a", [1, 2, 3]) == {}
 
@@ -176,7 +176,7 @@ def test_what_schema_7_brought(tmp_path: Path) -> None:
         assert entry.places[1] == BoundaryPlace(message=3, step=3, turn=2, chars=90, step_chars=25)
         assert struct.unpack("<4e", entry.states) == (1, 0, 0.5, -1)
         assert list(hidden_states.ids_without_states(conn, "h")) == [2, 3]
-        config = scores.config_in_force(conn)
+        config = score_sets.config_in_force(conn)
         assert config is not None
         assert config.test == EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
 

@@ -21,8 +21,9 @@ from engine.records.runs import RunRow
 from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
 from engine.store import quarantine, runs, shared_text, sources
-from engine.store.completeness import scores
-from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import score_sets, scores
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.conversations.screen import ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
@@ -454,12 +455,12 @@ def with_probe(support: ScreenProject, auroc: Interval, position: float = 0.6) -
             conn, stage="fit", config_hash="f1", params={}, fingerprints={}, code_version="t"
         )
         test = EndingTest(36, auroc, 0.9, 0.84, position, None, 0)
-        scores.register(conn, ScoreConfig("f1", "probe", "smollm2-135m (bf16)", test=test))
+        score_sets.register(conn, ScoreConfig("f1", "probe", "smollm2-135m (bf16)", test=test))
         entries = [
             ScoreEntry(key, (BoundaryEntry(1, 2, 1, 0.9, 0.1),), None, 10) for key in range(1, 37)
         ]
         scores.add(conn, "f1", run, entries)
-        scores.put_in_force_unless_another_is(conn, "f1")
+        score_sets.put_in_force_unless_another_is(conn, "f1")
 
     support.file.write(work)
 

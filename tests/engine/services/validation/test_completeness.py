@@ -20,8 +20,9 @@ from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import runs_folder
 from engine.services.workspace import Workspace
 from engine.store import runs
-from engine.store.completeness import generated_ends, scores
-from engine.store.completeness.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import generated_ends, score_sets, scores
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from engine.validate.truncation import cut_at
 from tests.engine.model.small_adapters import adapter_file
@@ -86,7 +87,7 @@ def score(
             fingerprints=used,
             code_version="test",
         )
-        scores.register(conn, config)
+        score_sets.register(conn, config)
         entries = [
             ScoreEntry(
                 key,

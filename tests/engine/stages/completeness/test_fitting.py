@@ -26,7 +26,7 @@ from engine.stages.importing import ImportStage
 from engine.stages.logs import NO_BOUNDARY, logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import Selection
-from engine.store.completeness import hidden_states, scores
+from engine.store.completeness import hidden_states, score_sets, scores
 from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -105,7 +105,7 @@ class TestFitting:
         give_states(project, list(range(1, 29)))
         outcome = run(project, fitting(project))
         with project.reading() as conn:
-            config = scores.config_in_force(conn)
+            config = score_sets.config_in_force(conn)
             found = scores.current(conn, range(1, COUNT + 1))
             kept = {
                 entry.conversation_id: entry.places for entry in hidden_states.of_config(conn, KEY)
@@ -131,7 +131,7 @@ class TestFitting:
         give_states(project, list(range(1, COUNT + 1)), ends=True)
         run(project, fitting(project))
         with project.reading() as conn:
-            config = scores.config_in_force(conn)
+            config = score_sets.config_in_force(conn)
         assert config is not None
         assert config.test is not None
         assert config.test.position < 1
@@ -146,15 +146,15 @@ class TestFitting:
         give_states(project, list(range(1, 26)))
         run(project, fitting(project, provisional=True))
         with project.reading() as conn:
-            (part,) = scores.configs(conn)
+            (part,) = score_sets.configs(conn)
         assert name_of(ScoreSets(project).all()[0]).endswith(" · provisional")
         if chosen:
             ScoreSets(project).use(part.config_hash)
         give_states(project, list(range(26, COUNT + 1)))
         run(project, fitting(project))
         with project.reading() as conn:
-            found = scores.configs(conn)
-            assert scores.config_in_force(conn) == found[-1] != part
+            found = score_sets.configs(conn)
+            assert score_sets.config_in_force(conn) == found[-1] != part
             assert (part in found) == chosen
             assert len(found) == 1 + chosen
             ((points,),) = conn.execute(
@@ -168,7 +168,7 @@ class TestFitting:
         give_states(project, list(range(1, COUNT + 1)), signal=0.0)
         run(project, fitting(project))
         with project.reading() as conn:
-            config = scores.config_in_force(conn)
+            config = score_sets.config_in_force(conn)
         assert config is not None
         assert config.test is not None
         assert config.test.auroc.low < 0.5 < config.test.auroc.high
@@ -184,7 +184,7 @@ class TestFitting:
         assert "stored already" in again.message
         with project.reading() as conn:
             assert list(scores.export_scores(conn)) == before
-            assert len(scores.configs(conn)) == 1
+            assert len(score_sets.configs(conn)) == 1
 
     def test_more_conversations_are_a_new_set(self, project: Project) -> None:
         """After more were read, all are scored anew in a set of its own, and the old set is kept."""
@@ -193,8 +193,8 @@ class TestFitting:
         give_states(project, list(range(26, COUNT + 1)))
         run(project, fitting(project))
         with project.reading() as conn:
-            first, second = scores.configs(conn)
-            assert scores.config_in_force(conn) == second
+            first, second = score_sets.configs(conn)
+            assert score_sets.config_in_force(conn) == second
             assert len(scores.values(conn, first.config_hash, range(1, COUNT + 1))) == 25
             assert len(scores.values(conn, second.config_hash, range(1, COUNT + 1))) == COUNT
 
@@ -208,7 +208,7 @@ class TestFitting:
         assert not isinstance(outcome, JobFailed)
         assert "by the probe of the program's samples" in str(outcome)
         with project.reading() as conn:
-            config = scores.config_in_force(conn)
+            config = score_sets.config_in_force(conn)
             assert config is not None
             assert (config.mode, config.adapter) == ("probe", "samples")
             assert (config.test is None) == (number < 5)
@@ -226,7 +226,7 @@ class TestFitting:
         assert isinstance(outcome, JobFailed)
         assert f"needs {LEAST_FOR_PROBE} conversations" in outcome.message
         with project.reading() as conn:
-            assert scores.configs(conn) == []
+            assert score_sets.configs(conn) == []
 
     def test_copies_share_a_fold(
         self, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,8 +274,8 @@ class TestFitting:
         monkeypatch.setattr(probe, "cross_fit", cross_fit)
         assert isinstance(run(project, stage), JobCancelled)
         with project.reading() as conn:
-            assert scores.config_in_force(conn) is None
-            assert scores.configs(conn) == []
+            assert score_sets.config_in_force(conn) is None
+            assert score_sets.configs(conn) == []
             usable = sum(1 for entry in hidden_states.of_config(conn, KEY) if entry.places)
         assert stage.waiting() == usable > 0
         monkeypatch.undo()
@@ -313,7 +313,7 @@ class TestReading:
                     assert "1 were read before" in outcome.message
                 with project.reading() as conn:
                     kept.append(list(hidden_states.of_config(conn, stage.config_hash)))
-                    assert scores.config_in_force(conn) is None
+                    assert score_sets.config_in_force(conn) is None
         whole, parts = kept
         assert [entry.places for entry in whole] == [entry.places for entry in parts]
         for entry, conversation in zip(whole, scored.conversations(), strict=True):

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from engine.records.scores import DecisionRule, State
 from engine.store import runs, settings
-from engine.store.completeness import scores
-from engine.store.completeness.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
+from engine.store.completeness import remaining, score_sets, scores
+from engine.store.completeness.remaining import RemainingEntry
+from engine.store.completeness.score_sets import ScoreConfig
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from tests.engine.store.support import fill, give_scores, talk
 
@@ -48,8 +50,8 @@ class TestScores:
         )
 
         def work(conn: sqlite3.Connection) -> None:
-            scores.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf"))
-            scores.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf", noise=0.01))
+            score_sets.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf"))
+            score_sets.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf", noise=0.01))
             scores.add(conn, "k", with_run, [entry])
 
         project.write(work)
@@ -71,7 +73,7 @@ class TestScores:
         """A score without a number and without a reason is refused."""
         fill(project, [talk("a", "hi")])
         run_id = _run(project)
-        project.write(lambda conn: scores.register(conn, ScoreConfig("k", "base", "m")))
+        project.write(lambda conn: score_sets.register(conn, ScoreConfig("k", "base", "m")))
         with pytest.raises(ValueError, match="without a reason"):
             project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, (), None, 0)]))
 
@@ -81,7 +83,7 @@ class TestScores:
         run_id = _run(project)
 
         def work(conn: sqlite3.Connection) -> None:
-            scores.register(conn, ScoreConfig("k", "base", "m"))
+            score_sets.register(conn, ScoreConfig("k", "base", "m"))
             settings.put_score_config(conn, "k")
             entry = ScoreEntry(1, (BoundaryEntry(1, 2, 1, 0.0, 0.0),), None, 5)
             scores.add(conn, "k", run_id, [entry])
@@ -111,10 +113,10 @@ class TestScores:
 
         def score(config: ScoreConfig, ids: list[int]) -> str | None:
             def work(conn: sqlite3.Connection) -> None:
-                scores.register(conn, config)
+                score_sets.register(conn, config)
                 entries = [ScoreEntry(n, (BoundaryEntry(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
                 scores.add(conn, config.config_hash, run_id, entries)
-                scores.put_in_force_unless_another_is(conn, config.config_hash)
+                score_sets.put_in_force_unless_another_is(conn, config.config_hash)
 
             project.write(work)
             with project.reading() as conn:
@@ -126,7 +128,7 @@ class TestScores:
         assert score(ScoreConfig("d", "tuned", "other", "x"), [1, 2, 3]) == "a"
         assert score(ScoreConfig("e", "tuned", "m", "x"), [1]) == "a"
         assert score(ScoreConfig("f", "tuned", "m (bf16)", "x"), [1, 2, 3]) == "f"
-        found = scores.sets(project.reader())
+        found = score_sets.sets(project.reader())
         assert [one.config_hash for one in found if one.in_force] == ["f"]
         assert sorted(one.scored for one in found) == [1, 2, 3, 3, 3, 3]
 
@@ -189,8 +191,8 @@ class TestEverySet:
         fill(project, [talk(str(n), f"hi {n}") for n in range(2)])
         give_scores(project, {1: 0.9}, "z")
         give_scores(project, {1: 0.1, 2: 0.2}, "a")
-        project.write(lambda conn: scores.register(conn, ScoreConfig("empty", "judge", "m")))
-        assert [one.config_hash for one in scores.configs(project.reader())] == ["z", "a"]
+        project.write(lambda conn: score_sets.register(conn, ScoreConfig("empty", "judge", "m")))
+        assert [one.config_hash for one in score_sets.configs(project.reader())] == ["z", "a"]
 
     def test_values(self, project: Project) -> None:
         """The normalised value after each boundary of what is asked for and scored, None where both are zero."""
@@ -209,19 +211,19 @@ class TestRemaining:
         fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
         give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
         run_id = _run(project)
-        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == [2, 4]
+        assert list(remaining.ids_without(project.reader(), "r", "s")) == [2, 4]
         project.write(
-            lambda conn: scores.add_remaining(
+            lambda conn: remaining.add(
                 conn, "r", "s", run_id, [RemainingEntry(2, "pay"), RemainingEntry(4, "", "empty")]
             )
         )
-        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == []
-        assert list(scores.ids_without_remaining(project.reader(), "r2", "s")) == [2, 4]
-        row = scores.remaining(project.reader(), 2)
+        assert list(remaining.ids_without(project.reader(), "r", "s")) == []
+        assert list(remaining.ids_without(project.reader(), "r2", "s")) == [2, 4]
+        row = remaining.current(project.reader(), 2)
         assert row is not None
         assert (row.text, row.reason) == ("pay", None)
         give_scores(project, {2: 0.3}, "other")
-        assert scores.remaining(project.reader(), 2) is None  # belongs to another score
+        assert remaining.current(project.reader(), 2) is None  # belongs to another score
 
 
 def _run(project: Project) -> int:

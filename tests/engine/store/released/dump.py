@@ -28,11 +28,12 @@ from engine.store.completeness import (
     example_probes,
     generated_ends,
     hidden_states,
+    remaining,
     requests,
-    scores,
+    score_sets,
 )
 from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
-from engine.store.completeness.scores import RemainingEntry
+from engine.store.completeness.remaining import RemainingEntry
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
@@ -99,7 +100,7 @@ def sample_project(path: Path) -> None:
         project.write(lambda conn: quarantine.add(conn, 2, [Rejected(4, b"{\xff", "not JSON")]))
         give_scores(project, {1: 0.9, 2: None, 3: 0.2})
         tasks = [RemainingEntry(3, "Say where it is.")]
-        project.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
+        project.write(lambda conn: remaining.add(conn, "r", "config-a", 1, tasks))
         project.write(_grow)
         project.write(_cluster)
         project.write(_play)
@@ -183,8 +184,8 @@ def _probe(conn: sqlite3.Connection) -> None:
     places = (BoundaryPlace(1, 1, 1, 40, 20), BoundaryPlace(3, 3, 2, 90, 25))
     hidden_states.add(conn, "h", 1, [StateEntry(1, places, states, None, 30)])
     test = EndingTest(20, Interval(0.9, 0.8, 0.95), 0.85, 0.7, 0.6, None, 0)
-    scores.register(conn, scores.ScoreConfig("p", "probe", "tiny.gguf", None, 0.02, test))
-    scores.register(conn, scores.ScoreConfig("o", "outside", "ratings"))
+    score_sets.register(conn, score_sets.ScoreConfig("p", "probe", "tiny.gguf", None, 0.02, test))
+    score_sets.register(conn, score_sets.ScoreConfig("o", "outside", "ratings"))
 
 
 def _diverge(conn: sqlite3.Connection) -> None:

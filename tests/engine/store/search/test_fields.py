@@ -17,8 +17,8 @@ from engine.records.trees import TreeRow
 from engine.records.triage import Verdict
 from engine.services.workspace import Workspace
 from engine.store import facets, trees
-from engine.store.completeness import scores
-from engine.store.completeness.scores import RemainingEntry
+from engine.store.completeness import remaining
+from engine.store.completeness.remaining import RemainingEntry
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
@@ -66,7 +66,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         give_scores(made, {n: (n * 7 % COUNT) / COUNT for n in range(1, COUNT)}, "other")
         give_scores(made, {n: n / COUNT for n in range(1, COUNT)})
         tasks = [RemainingEntry(n, f"Refund {n}" if n % 2 else "") for n in range(1, 9)]
-        made.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
+        made.write(lambda conn: remaining.add(conn, "r", "config-a", 1, tasks))
         made.write(_grow)
         triage = TriageStore(made)
         for n in range(1, COUNT, 3):
