@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from engine.errors import FilterError
-from engine.filters import ListQuery, SortKey, parse_filter
+from engine.filter_fields import SortKey
+from engine.filters import ListQuery, parse_filter
 from engine.store import settings
 from engine.store.project import Project
 

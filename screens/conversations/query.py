@@ -6,7 +6,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.filters import TEXT, Filter, ListQuery, SortKey
+from engine.filter_fields import TEXT, SortKey
+from engine.filters import Filter, ListQuery
 from engine.records.conversations import ConversationRow, Counts
 from engine.records.scores import State
 from engine.services.workspace import Services

@@ -9,7 +9,8 @@ from textual.content import Content
 
 from engine import number_format
 from engine.errors import FilterError
-from engine.filters import NONE, Filter, ListQuery, parse_filter
+from engine.filter_fields import NONE
+from engine.filters import Filter, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
 from engine.records.conversations import Counts
 from engine.records.goals import ClusteringRow, GoalGroup, LowestGoal

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.filters import NOVEL, Filter, Term
+from engine.filter_fields import NOVEL
+from engine.filters import Filter, Term
 from engine.services.watch.chart import Chart, Part
 from engine.services.watch.service import NOVEL_LABEL
 from screens.shell.figures import Figure

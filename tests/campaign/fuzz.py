@@ -35,7 +35,8 @@ from unittest.mock import patch
 
 from engine.completeness.block import Question
 from engine.errors import FilterError, WorkbenchError
-from engine.filters import FIELDS, ListQuery, parse_filter
+from engine.filter_fields import FIELDS
+from engine.filters import ListQuery, parse_filter
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.goals.embedders.remote import HttpEmbedder

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import FilterError, WorkbenchError
-from engine.filters import FIELDS, TEXT, Filter, Term, completions, parse_filter, unfinished
+from engine.filter_fields import FIELDS, TEXT
+from engine.filters import Filter, Term, completions, parse_filter, unfinished
 
 PIECES = (
     *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),
@@ -52,6 +56,14 @@ class TestReading:
     def test_a_quoted_value_may_hold_commas_and_spaces(self) -> None:
         """Quotation marks keep a value in one piece."""
         assert parse_filter('source:"a, b",c').terms == (Term("source", ":", ("a, b", "c")),)
+
+    def test_the_page_has_every_field(self) -> None:
+        """docs/filters.md has each field in its table, and no other."""
+        page = Path(__file__).parents[2] / "docs" / "filters.md"
+        section = page.read_text(encoding="utf-8").partition("## Fields")[2].partition("\n## ")[0]
+        rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+        told = {name.partition(".")[0] for row in rows for name in re.findall(r"`([^`]+)`", row)}
+        assert told | {"has"} == set(FIELDS)
 
     @given(st.text(max_size=40))
     def test_any_text_is_read_or_refused_with_a_place(self, text: str) -> None:

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import pytest
 
 from engine.errors import UsageError, WorkbenchError
-from engine.filters import ListQuery, SortKey, parse_filter
+from engine.filter_fields import SortKey
+from engine.filters import ListQuery, parse_filter
 from engine.formats.inputs import open_inputs
 from engine.jobs.runner import JobRunner
 from engine.records.imports import Parsed

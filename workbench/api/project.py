@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import NotFound, WorkbenchError
 from engine.events import Event, JobProgress, Listener
-from engine.filters import ListQuery, SortKey
+from engine.filter_fields import SortKey
+from engine.filters import ListQuery
 from engine.jobs.contract import Stage
 from engine.records.goals import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
 from engine.records.scores import Mode, ScoreSet

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-from engine.filters import ListQuery, SortKey, parse_filter
+from engine.filter_fields import SortKey
+from engine.filters import ListQuery, parse_filter
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from workbench.bench.list_project import COMMON_WORD, RARE_WORD, SOURCES, TAG

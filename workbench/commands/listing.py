@@ -13,7 +13,8 @@ from typing import Any, get_args
 from rich.cells import cell_len
 
 from engine.errors import UsageError
-from engine.filters import ANY, COUNTED, DOTTED, Filter, ListQuery, SortKey, Term
+from engine.filter_fields import ANY, COUNTED, DOTTED, SortKey
+from engine.filters import Filter, ListQuery, Term
 from engine.number_format import probability
 from engine.records.conversations import ConversationRow
 from engine.services.workspace import Services, Workspace

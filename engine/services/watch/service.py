@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from engine.errors import NotFound
-from engine.filters import NOVEL
+from engine.filter_fields import NOVEL
 from engine.jobs.runner import JobRunner
 from engine.services.watch.chart import Chart, Part, point_size, points, shifts
 from engine.services.watch.growing import Growing, GrowingFiles

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from engine.errors import WorkbenchError
-from engine.filters import ANY, NONE, NOVEL
+from engine.filter_fields import ANY, NONE, NOVEL
 from engine.records.goals import LEAST_SHARE, GoalOfConversation
 from engine.store.goals import clusterings
 from engine.store.idset import IdSet, read_ids

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from engine.filters import DOTTED, FIELDS, Filter, Term
+from engine.filter_fields import DOTTED, FIELDS
+from engine.filters import Filter, Term
 from engine.records.scores import State
 from engine.store import facets, settings
 from engine.store.goals import groups as goal_groups

@@ -7,7 +7,8 @@ from array import array
 from difflib import get_close_matches
 
 from engine.errors import NotFound, UsageError
-from engine.filters import DOTTED, Term
+from engine.filter_fields import DOTTED
+from engine.filters import Term
 from engine.store import facets
 from engine.store.verdicts import CURRENT_TAGS
 

@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 
-from engine.filters import TEXT, Filter, Term
+from engine.filter_fields import TEXT
+from engine.filters import Filter, Term
 from engine.store import cjk_index
 from engine.store.search.query import MAIN_INDEX, full_text_queries, searchable
 from engine.store.sql import chunks, message_ids, placeholders

@@ -17,7 +17,8 @@ from random import Random
 from typing import Any
 
 from engine.errors import WorkbenchError
-from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term, is_number
+from engine.filter_fields import ANY, NONE, TEXT, SortKey
+from engine.filters import Filter, Op, Term, is_number
 from engine.records.example_probes import NOT, SUCCESS
 from engine.records.scores import DecisionRule, State
 from engine.records.triage import Verdict

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textual.content import Content
 
 from engine import number_format
-from engine.filters import ANY, NONE, NOVEL
+from engine.filter_fields import ANY, NONE, NOVEL
 from engine.records.goals import GoalGroup, GroupStates
 from engine.records.scores import State
 from engine.text import one_line

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from engine.conversation import count_turns
 from engine.errors import ProjectError, WorkbenchError
-from engine.filters import TEXT, Filter, ListQuery, SortKey, Term, parse_filter
+from engine.filter_fields import TEXT, SortKey
+from engine.filters import Filter, ListQuery, Term, parse_filter
 from engine.records.imports import Rejected
 from engine.records.scores import State
 from engine.records.triage import Verdict

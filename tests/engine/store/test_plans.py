@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from engine.filters import ListQuery, SortKey, parse_filter
+from engine.filter_fields import SortKey
+from engine.filters import ListQuery, parse_filter
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.engine.store.support import fill, give_scores, talk

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from engine.filter_fields import SortKey
 from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import Counts
+from screens.conversations.columns import COLUMN_TITLES, ListColumns
 from screens.conversations.formatting import format_counts, no_match
 from screens.conversations.query import (
+    SORT_TITLES,
     ListCounts,
     next_state,
     searched,
@@ -31,6 +36,13 @@ class TestListQuery:
             "None of 3 conversations matches: state:incomplete verdict:none source:web lamp"
             in shown
         )
+
+    def test_every_order_has_a_title(self) -> None:
+        """What a list can be ordered by can be chosen in the dialog, and every column has its cells."""
+        assert SORT_TITLES.keys() == set(get_args(SortKey))
+        assert [one.key for one in ListColumns(lambda _: None).chosen([*COLUMN_TITLES])] == [
+            *COLUMN_TITLES
+        ]
 
     def test_states_go_round(self) -> None:
         """The state filter goes through all states and back to none; other terms stay."""

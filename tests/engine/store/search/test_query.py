@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.conversation import count_turns
-from engine.filters import ANY, NONE, Filter, ListQuery, SortKey, Term, parse_filter
+from engine.filter_fields import ANY, NONE, SortKey
+from engine.filters import Filter, ListQuery, Term, parse_filter
 from engine.records.divergences import Divergence
 from engine.records.example_probes import SUCCESS, ExampleProbe
 from engine.records.scores import DecisionRule, Histogram, State
