@@ -1,6 +1,6 @@
 """A hub on this machine: as much of the API as `huggingface_hub` uses to search, look and download, and its faults.
 
-A test scripts the downloads that go wrong: each answer takes the next `Fault` of `faults`, and is whole after the last.
+A test scripts the downloads that go wrong: each answer takes the next `FaultyAnswer` of `faults`, then all are whole.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Repository:
 
 
 @dataclass
-class Fault:
+class FaultyAnswer:
     """One answer that is not as it should be.
 
     Attributes:
@@ -72,7 +72,7 @@ class Fault:
 
 
 @dataclass
-class Asked:
+class HubRequest:
     """One request: what was asked for, of which host, with which headers."""
 
     method: str
@@ -92,10 +92,10 @@ class HubServer:
 
     def __init__(self, repositories: dict[str, Repository]) -> None:
         self.repositories = repositories
-        self.faults: deque[Fault] = deque()
+        self.faults: deque[FaultyAnswer] = deque()
         self.elsewhere = False
         self.busy = 0
-        self.requests: list[Asked] = []
+        self.requests: list[HubRequest] = []
         hub = self
 
         class Handler(_Handler):
@@ -117,7 +117,7 @@ class HubServer:
         self._thread.join()
 
     @property
-    def downloads(self) -> list[Asked]:
+    def downloads(self) -> list[HubRequest]:
         """The requests for files."""
         return [one for one in self.requests if "/resolve/" in one.path or "/blob/" in one.path]
 
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         hub, where = self.server_hub, urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        hub.requests.append(Asked(self.command, self.path, headers.get("host", ""), headers))
+        hub.requests.append(HubRequest(self.command, self.path, headers.get("host", ""), headers))
         if where.path == "/api/models" and hub.busy:
             self._refuse(hub.busy)
         elif where.path == "/api/models":
@@ -232,9 +232,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "EntryNotFound")
             return
         faults = self.server_hub.faults
-        self._send(one.files[path], faults.popleft() if faults else Fault())
+        self._send(one.files[path], faults.popleft() if faults else FaultyAnswer())
 
-    def _send(self, content: bytes, fault: Fault) -> None:
+    def _send(self, content: bytes, fault: FaultyAnswer) -> None:
         if fault.location:
             self._refuse(302, location=fault.location)
             return

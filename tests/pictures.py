@@ -38,7 +38,7 @@ REPORT_SIZE = (860, 1250)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-class Still(NamedTuple):
+class Screenshot(NamedTuple):
     """One picture: its name, and the keys that lead there from the overview."""
 
     name: str
@@ -53,18 +53,18 @@ class Step(NamedTuple):
 
 
 STILLS = (
-    Still("overview", ()),
-    Still("account", ("A",)),
-    Still("conversations", ("2", "down", "down")),
-    Still("reader", ("2", "down", "enter")),
-    Still("triage", ("3",)),
-    Still("tree", ("4", "enter")),
-    Still("goals", ("5",)),
-    Still("desk", ("6",)),
-    Still("validation", ("V",)),
-    Still("models", ("8",)),
-    Still("mapping-list", ("i", *"rides.jsonl", "ctrl+t")),
-    Still("mapping-rows", ("i", *"calls.csv", "ctrl+t", "end", "enter")),
+    Screenshot("overview", ()),
+    Screenshot("account", ("A",)),
+    Screenshot("conversations", ("2", "down", "down")),
+    Screenshot("reader", ("2", "down", "enter")),
+    Screenshot("triage", ("3",)),
+    Screenshot("tree", ("4", "enter")),
+    Screenshot("goals", ("5",)),
+    Screenshot("desk", ("6",)),
+    Screenshot("validation", ("V",)),
+    Screenshot("models", ("8",)),
+    Screenshot("mapping-list", ("i", *"rides.jsonl", "ctrl+t")),
+    Screenshot("mapping-rows", ("i", *"calls.csv", "ctrl+t", "end", "enter")),
 )
 MOVING = "session"
 MOVING_SIZE = (110, 30)

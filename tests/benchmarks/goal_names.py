@@ -64,7 +64,7 @@ _NO_BEGINNING = (
 
 
 @dataclass
-class Found:
+class FileResult:
     """The clusters or groups of one file, and for each kind of labels the numbers of those that say the goal."""
 
     name: str
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measured(
     file: str, only: Sequence[str], reader: Embedder, asker: ProcessAsker | None, *, show: bool
-) -> Iterator[Found]:
+) -> Iterator[FileResult]:
     """The clusters of a file, then the groups after automatic merging, both as the program makes them by default."""
     name, records = read(file, only)
     goals = sorted({record["truth"]["goal"] for record in records})
@@ -150,7 +150,7 @@ def measured(
         pure = [n for n in numbers if share[n] >= PURE]
         weights = np.array([c.sum() for c in counts])
         purity = float(sum(c.max() for c in counts) / weights.sum())
-        found = Found(f"{name}, {what}", purity, len(pure), len(numbers))
+        found = FileResult(f"{name}, {what}", purity, len(pure), len(numbers))
         for kind, own in kinds.items():
             nearest = (reader.embed([own[n] or "none" for n in pure]) @ names.T).argmax(axis=1)
             hits = [int(at) == goal[n] for n, at in zip(pure, nearest, strict=True)]
@@ -217,7 +217,7 @@ def _spelled(goal: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", goal.replace("_", " "))
 
 
-def _line(found: Found, kinds: Sequence[str]) -> str:
+def _line(found: FileResult, kinds: Sequence[str]) -> str:
     cells = []
     for kind in kinds:
         cell = f"{found.right[kind] / found.pure:.2f}" if kind in found.right and found.pure else ""

@@ -13,7 +13,7 @@ from screens.trees.screen import TreeScreen
 from screens.trees.tree_view import TreeView
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import press, settle
-from tests.screens.trees.tree_growth import Growing
+from tests.screens.trees.tree_growth import GrowableProject
 from workbench.app import WorkbenchApp
 
 LAST = 12
@@ -22,7 +22,7 @@ LAST = 12
 
 @asynccontextmanager
 async def explored(
-    growing: Growing, size: tuple[int, int] = (120, 36), place: tuple[int, int] = (LAST, 2)
+    growing: GrowableProject, size: tuple[int, int] = (120, 36), place: tuple[int, int] = (LAST, 2)
 ) -> AsyncIterator[Pilot[None]]:
     """The app with the tree at a step of a conversation open."""
     app = WorkbenchApp(growing.services(), growing.subscribe)

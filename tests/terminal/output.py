@@ -34,7 +34,7 @@ _INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u200e\u200f\u061c\u2060\ufeff")
 _BIDI = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
-class Refused(AssertionError):
+class ForbiddenOutput(AssertionError):
     """The program wrote something to the terminal that it should never write."""
 
 
@@ -65,7 +65,7 @@ class Screen:
         try:
             text = self._rest + self._decode(output)
         except UnicodeDecodeError as error:
-            raise Refused(f"not UTF-8: {error}") from None
+            raise ForbiddenOutput(f"not UTF-8: {error}") from None
         at = 0
         self._rest = ""
         while at < len(text):
@@ -86,7 +86,7 @@ class Screen:
                 if _UNFINISHED.match(text, at):
                     self._rest = text[at:]
                     return
-                raise Refused(f"control sequence {text[at : at + 40]!r}")
+                raise ForbiddenOutput(f"control sequence {text[at : at + 40]!r}")
             self._obey(match)
             at = match.end()
 
@@ -141,12 +141,12 @@ class Screen:
             or character in _INVISIBLE
             or unicodedata.bidirectional(character) in _BIDI
         ):
-            raise Refused(f"character {character!r} of kind {kind}")
+            raise ForbiddenOutput(f"character {character!r} of kind {kind}")
         width = cells(character)
         if self._full_screen and self._column + width > self.columns:
-            raise Refused(f"line {self._row} goes beyond the edge at {character!r}")
+            raise ForbiddenOutput(f"line {self._row} goes beyond the edge at {character!r}")
         if not 0 <= self._row < self.rows:
-            raise Refused(f"text below the screen: {character!r}")
+            raise ForbiddenOutput(f"text below the screen: {character!r}")
         row = self._cells[self._row]
         if width == 0:
             self._stack(row, character)
@@ -165,7 +165,7 @@ class Screen:
         if before >= 0:
             row[before] += mark
             if self._full_screen and len(row[before]) > CELL_MARKS + 1:
-                raise Refused(f"{len(row[before])} marks on one cell in line {self._row}")
+                raise ForbiddenOutput(f"{len(row[before])} marks on one cell in line {self._row}")
 
 
 def cells(character: str) -> int:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.terminal.output import Refused, Screen
+from tests.terminal.output import ForbiddenOutput, Screen
 from workbench.bench.terminal import Terminal
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -123,8 +123,8 @@ class Session:
         more = self.terminal.read(seconds)
         try:
             self.screen.feed(more)
-        except Refused as refused:
-            raise Refused(f"{refused}, on\n{self.screen.text()}") from None
+        except ForbiddenOutput as refused:
+            raise ForbiddenOutput(f"{refused}, on\n{self.screen.text()}") from None
         return bool(more)
 
 

@@ -18,7 +18,7 @@ from training.examples import Example, Log, make_example, make_examples, read_lo
 END = 2
 
 
-class Letters:
+class CharacterTokenizer:
     """A tokenizer with one token a character; the end token is no character of a text."""
 
     end_token = END
@@ -51,14 +51,21 @@ def taught(one: Example) -> str:
 class TestRecipes:
     def test_boundary(self) -> None:
         """Recipe `boundary`: the target at each boundary is the opening of the next step, at the end the end tag."""
-        assert taught(make_example(Letters(), log(3), "boundary", 4000)) == 2 * "\n\nTURN" + "■"
+        assert (
+            taught(make_example(CharacterTokenizer(), log(3), "boundary", 4000))
+            == 2 * "\n\nTURN" + "■"
+        )
 
     def test_text_tag(self) -> None:
         """A text tag is learned token by token, with the weight of the end on each; a log that has it is refused."""
-        one = make_example(Letters(), log(3), "boundary", 4000, balance=True, end_tag="<x>")
+        one = make_example(
+            CharacterTokenizer(), log(3), "boundary", 4000, balance=True, end_tag="<x>"
+        )
         assert taught(one) == 2 * "\n\nTURN" + "<x>"
         assert one.weights[-3:] == 3 * [pytest.approx(2 * one.weights[0])]
-        assert taught(make_example(Letters(), log(2), "paper", 4000, end_tag="<x>")).endswith("<x>")
+        assert taught(
+            make_example(CharacterTokenizer(), log(2), "paper", 4000, end_tag="<x>")
+        ).endswith("<x>")
         said = Log(
             "a",
             LogItem(
@@ -68,32 +75,36 @@ class TestRecipes:
             ),
         )
         with pytest.raises(DataError, match="the end tag 2 times"):
-            make_examples(Letters(), [said], "paper", 4000, end_tag="<x>")
+            make_examples(CharacterTokenizer(), [said], "paper", 4000, end_tag="<x>")
 
     def test_paper(self) -> None:
         """Recipe `paper`: the targets are the last answer and the end tag."""
         made = log(2)
 
-        assert taught(make_example(Letters(), made, "paper", 4000)) == made.texts[-1] + "■"
+        assert (
+            taught(make_example(CharacterTokenizer(), made, "paper", 4000)) == made.texts[-1] + "■"
+        )
 
     def test_no_end_tag(self) -> None:
         """Recipe `no-end-tag`: the target is the last answer."""
         made = log(2)
 
-        assert taught(make_example(Letters(), made, "no-end-tag", 4000)) == made.texts[-1]
+        assert (
+            taught(make_example(CharacterTokenizer(), made, "no-end-tag", 4000)) == made.texts[-1]
+        )
 
     @given(st.integers(1, 12))
     def test_balanced(self, turns: int) -> None:
         """With balance the end tag weighs as much as one token of all headers together; without it all targets weigh
         the same.
         """
-        made = make_example(Letters(), log(turns), "boundary", 9000, balance=True)
+        made = make_example(CharacterTokenizer(), log(turns), "boundary", 9000, balance=True)
         *headers, end = made.weights
         opening = len("\n\nTURN")
         assert sum(made.weights) == pytest.approx(len(made.targets))
         assert end == pytest.approx(sum(headers) / opening if headers else 1)
         assert len(set(headers)) <= 1
-        plain = make_example(Letters(), log(turns), "boundary", 9000)
+        plain = make_example(CharacterTokenizer(), log(turns), "boundary", 9000)
         assert (plain.tokens, plain.targets) == (made.tokens, made.targets)
         assert set(plain.weights) == {1.0}
 
@@ -101,8 +112,10 @@ class TestRecipes:
     def test_words(self, turns: int, words: float, balance: bool) -> None:
         """With a weight for words, the words after each opening are targets of that weight; nothing else changes."""
         item = log(turns)
-        made = make_example(Letters(), item, "boundary", 9000, balance=balance, words=words)
-        bare = make_example(Letters(), item, "boundary", 9000, balance=balance)
+        made = make_example(
+            CharacterTokenizer(), item, "boundary", 9000, balance=balance, words=words
+        )
+        bare = make_example(CharacterTokenizer(), item, "boundary", 9000, balance=balance)
         most = len("\n\nTURN") + WORDS
         turn = zip(item.texts[2::2], item.texts[3::2], strict=True)
         said = [(asked + answered)[:most] for asked, answered in turn]
@@ -123,7 +136,9 @@ class TestRecipes:
     @pytest.mark.parametrize("recipe", ["paper", "no-end-tag"])
     def test_nothing_to_balance(self, recipe: Recipe) -> None:
         """In the other recipes all targets weigh the same."""
-        assert set(make_example(Letters(), log(3), recipe, 4000, balance=True).weights) == {1.0}
+        assert set(
+            make_example(CharacterTokenizer(), log(3), recipe, 4000, balance=True).weights
+        ) == {1.0}
 
     def test_what_follows_the_last_boundary_is_not_read(self) -> None:
         """A last user message is no answer, so the log ends before it."""
@@ -132,15 +147,15 @@ class TestRecipes:
         recipes: tuple[Recipe, ...] = ("boundary", "paper", "no-end-tag")
 
         for recipe in recipes:
-            assert make_example(Letters(), longer, recipe, 4000) == make_example(
-                Letters(), made, recipe, 4000
+            assert make_example(CharacterTokenizer(), longer, recipe, 4000) == make_example(
+                CharacterTokenizer(), made, recipe, 4000
             )
 
     @given(st.integers(2, 30), st.integers(150, 900))
     def test_a_long_log_keeps_its_end(self, turns: int, limit: int) -> None:
         """A log over the limit keeps its last words and the end tag, and otherwise as much as fits up to a boundary."""
         made = log(turns)
-        one = make_example(Letters(), made, "boundary", limit)
+        one = make_example(CharacterTokenizer(), made, "boundary", limit)
         text = "".join("■" if token == END else chr(token - 10) for token in one.tokens)
 
         assert len(one.tokens) <= limit + 1
@@ -152,12 +167,12 @@ class TestChecks:
     def test_no_conversations(self) -> None:
         """An empty file is an error at once."""
         with pytest.raises(DataError, match="no conversations"):
-            make_examples(Letters(), [], "boundary", 4000)
+            make_examples(CharacterTokenizer(), [], "boundary", 4000)
 
     def test_no_room(self) -> None:
         """A limit that holds no log is refused."""
         with pytest.raises(DataError, match="too few"):
-            make_examples(Letters(), [Log("a", log(2))], "boundary", 20)
+            make_examples(CharacterTokenizer(), [Log("a", log(2))], "boundary", 20)
 
     @pytest.mark.parametrize(
         "line",

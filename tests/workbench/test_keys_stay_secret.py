@@ -30,7 +30,7 @@ from tests.engine.store.support import REPOSITORY
 LAB, HUB = "sk-canary-of-the-lab-4711", "hf_canaryOfTheHub0815"
 
 
-class Repeating:
+class KeyEchoServer:
     """An endpoint and a hub in one; with `refusing` it refuses everything and repeats the key. Attributes: given: The
     keys it received, each with the path of its request.
     """
@@ -79,9 +79,9 @@ class Repeating:
 
 
 @contextlib.contextmanager
-def repeating() -> Iterator[Repeating]:
+def repeating() -> Iterator[KeyEchoServer]:
     """Runs the server during the block."""
-    made = Repeating()
+    made = KeyEchoServer()
     thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

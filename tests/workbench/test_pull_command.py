@@ -20,7 +20,7 @@ import pytest
 from engine.model.catalog import DEFAULT_MODEL
 from engine.model.gguf_file import read_gguf
 from tests.command_line import data, workbench
-from tests.hub_server import TOKEN, Fault, HubServer, Repository, serving
+from tests.hub_server import TOKEN, FaultyAnswer, HubServer, Repository, serving
 
 NAME = "someone/SmolLM2-135M-GGUF"
 FILE = "SmolLM2-135M-Q4_1.gguf"
@@ -46,7 +46,7 @@ class TestPull:
     def test_interrupted_resumed_redirected_and_used(self, hub: HubServer, shipped: Path) -> None:
         """The real weights arrive over a connection that breaks and a redirect, are checked, and can be loaded."""
         hub.elsewhere = True
-        hub.faults.extend([Fault(cut=30_000_000), Fault(cut=1_000_000)])
+        hub.faults.extend([FaultyAnswer(cut=30_000_000), FaultyAnswer(cut=1_000_000)])
         done = workbench("models", "pull", NAME, "q4_1", "--json")
         assert done.returncode == 0, said(done)
         (one,) = data(done)["pulled"]
@@ -79,7 +79,7 @@ class TestPull:
     def test_killed_and_gone_on_with(self, hub: HubServer) -> None:
         """A pull interrupted with Ctrl-C is listed, and resumed without being named again."""
         hold = threading.Event()
-        hub.faults.append(Fault(cut=5_000_000, hold=hold))
+        hub.faults.append(FaultyAnswer(cut=5_000_000, hold=hold))
         command = [sys.executable, "-m", "workbench", "models", "pull", NAME]
         process = subprocess.Popen(
             command,

@@ -19,7 +19,7 @@ ADAPTER = Path("toy.gguf")
 SMALL = Capacity(context=512, cells=1024, batch=8, rows=1, sequences=4, forkable=True)
 
 
-class Adapted(ToyModel):
+class AdaptedToy(ToyModel):
     """The toy, whose adapter doubles all logits."""
 
     def __init__(self, capacity: Capacity = ROOMY) -> None:
@@ -49,7 +49,7 @@ def plainly(text: str) -> float:
 @pytest.mark.parametrize("capacity", [ROOMY, SMALL])
 def test_every_boundary(capacity: Capacity) -> None:
     """The divergence at each boundary is that of the whole distributions there, however small the batches are."""
-    model = Adapted(capacity)
+    model = AdaptedToy(capacity)
     items = [LogItem(("Hello. ", "Hi, bye.", "So? "), (1, 2), 0), LogItem(("One.",), (0,), 0)]
     first, second = read_divergences(model, ADAPTER, items)
     assert [boundary for boundary, _ in first.curve] == [1, 2]
@@ -63,7 +63,7 @@ def test_every_boundary(capacity: Capacity) -> None:
 def test_a_log_that_does_not_fit() -> None:
     """A log over the context is read in windows, which the result says."""
     items = [LogItem(("a" * 400, "b" * 400), (0, 1), 0)]
-    [found] = read_divergences(Adapted(SMALL), ADAPTER, items)
+    [found] = read_divergences(AdaptedToy(SMALL), ADAPTER, items)
     assert len(found.curve) == 2
     assert "over the context" in str(found.reason)
 
@@ -71,16 +71,16 @@ def test_a_log_that_does_not_fit() -> None:
 def test_many_boundaries_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log with more boundaries than are held at once has the same divergences."""
     items = [LogItem(("Hello. ", "Hi, bye.", "So? "), (0, 1, 2), 0)]
-    [whole] = read_divergences(Adapted(), ADAPTER, items)
+    [whole] = read_divergences(AdaptedToy(), ADAPTER, items)
     monkeypatch.setattr("engine.completeness.divergence.HELD", 2)
-    [parts] = read_divergences(Adapted(SMALL), ADAPTER, items)
+    [parts] = read_divergences(AdaptedToy(SMALL), ADAPTER, items)
     assert [boundary for boundary, _ in parts.curve] == [0, 1, 2]
     assert [bits for _, bits in parts.curve] == pytest.approx([bits for _, bits in whole.curve])
 
 
 def test_the_adapter_is_on_after_a_cancel() -> None:
     """Where a reading is cancelled without the adapter, it is put on again."""
-    model = Adapted()
+    model = AdaptedToy()
     model.cancel_after = 1
     with pytest.raises(Cancelled):
         read_divergences(model, ADAPTER, [LogItem(("One.",), (0,), 0)])
@@ -90,14 +90,14 @@ def test_the_adapter_is_on_after_a_cancel() -> None:
 def test_not_finite() -> None:
     """What is no finite number is no divergence, and the result says so."""
 
-    class Certain(Adapted):
+    class ToyWithoutFirstToken(AdaptedToy):
         def decode(self, spans: Sequence[Span]) -> Logits:
             rows = super().decode(spans)
             if self.on:
                 rows[:, 0] = -np.inf
             return rows
 
-    [found] = read_divergences(Certain(), ADAPTER, [LogItem(("One.",), (0,), 0)])
+    [found] = read_divergences(ToyWithoutFirstToken(), ADAPTER, [LogItem(("One.",), (0,), 0)])
     assert (found.curve, found.reason) == ((), "the divergence is not a finite number")
 
 

@@ -28,7 +28,7 @@ class Clock:
         return self.now
 
 
-class Counting:
+class CountingStage:
     """A stage that counts to `total` and commits each step with its run's counter; can wait, fail and be
     interrupted.
     """
@@ -130,7 +130,7 @@ class TestOutcomes:
     def test_done(self, project: Project) -> None:
         """A completed stage is recorded as done; its run row has everything that determined it."""
         listener = Listener()
-        stage: Stage = Counting(project)
+        stage: Stage = CountingStage(project)
         outcome = JobRunner(project, listener, code_version="1.2").run(stage)
         assert outcome == JobDone(1, "Counted to 3.")
         run = runs.get(project.reader(), 1)
@@ -155,7 +155,7 @@ class TestOutcomes:
     def test_an_error_of_ours(self, project: Project) -> None:
         """A WorkbenchError fails the run with its message and hint; committed rows stay."""
         listener = Listener()
-        stage = Counting(project, error=ModelError("The model is ill.", "Give it tea."))
+        stage = CountingStage(project, error=ModelError("The model is ill.", "Give it tea."))
         outcome = JobRunner(project, listener).run(stage)
         assert outcome == JobFailed(1, "The model is ill.", "Give it tea.", "ModelError")
         assert _finished(project) == [(1, "failed", 2, "The model is ill.")]
@@ -165,14 +165,16 @@ class TestOutcomes:
     def test_any_other_error(self, project: Project, caplog: pytest.LogCaptureFixture) -> None:
         """Any other exception fails the run with its name, and its traceback is in the log."""
         with caplog.at_level(logging.ERROR):
-            outcome = JobRunner(project, Listener()).run(Counting(project, error=KeyError("k")))
+            outcome = JobRunner(project, Listener()).run(
+                CountingStage(project, error=KeyError("k"))
+            )
         assert isinstance(outcome, JobFailed)
         assert "KeyError" in outcome.message
         assert "Traceback" in caplog.text
 
     def test_interrupt_from_the_keyboard(self, project: Project) -> None:
         """Ctrl-C while a command waits for a job cancels the run."""
-        stage = Counting(project, error=KeyboardInterrupt())
+        stage = CountingStage(project, error=KeyboardInterrupt())
         outcome = JobRunner(project, Listener()).run(stage)
         assert outcome == JobCancelled(1, "Cancelled. Counted to 2.", 2)
         assert _finished(project) == [(1, "cancelled", 2, "Cancelled. Counted to 2.")]
@@ -182,20 +184,20 @@ class TestOutcomes:
         with Project.open(project.path, read_only=True) as reader:
             runner = JobRunner(reader, Listener())
             with pytest.raises(ProjectReadOnly):
-                runner.run(Counting(reader))
+                runner.run(CountingStage(reader))
             with pytest.raises(ProjectReadOnly):
-                runner.start([Counting(reader)])
+                runner.start([CountingStage(reader)])
             assert runner.active() == []
 
     def test_an_end_that_cannot_be_recorded_is_not_called_done(self, project: Project) -> None:
         """When the project is closed under a job, its outcome says that it is not recorded."""
 
-        class Closing(Counting):
+        class ClosingStage(CountingStage):
             def run(self, run_id: int) -> Iterator[Progress]:
                 yield from super().run(run_id)
                 self.project.close()
 
-        outcome = JobRunner(project, Listener()).run(Closing(project))
+        outcome = JobRunner(project, Listener()).run(ClosingStage(project))
         assert outcome == JobFailed(1, "The project is closed.", "", "ProjectError")
 
     def test_a_listener_that_fails_does_not_end_the_work(self, project: Project) -> None:
@@ -204,7 +206,7 @@ class TestOutcomes:
         def fail(event: Event) -> None:
             raise RuntimeError("deaf")
 
-        assert JobRunner(project, fail).run(Counting(project)) == JobDone(1, "Counted to 3.")
+        assert JobRunner(project, fail).run(CountingStage(project)) == JobDone(1, "Counted to 3.")
 
 
 class TestBackground:
@@ -212,7 +214,9 @@ class TestBackground:
         """Stages of a chain run one after another, each under its own id."""
         listener = Listener()
         runner = JobRunner(project, listener)
-        job_id = runner.start([Counting(project, 2, name="a"), Counting(project, 1, name="b")])
+        job_id = runner.start(
+            [CountingStage(project, 2, name="a"), CountingStage(project, 1, name="b")]
+        )
         ends = listener.wait_for_ends(2)
         assert job_id == 1
         assert [(end.job_id, end.stage, end.outcome) for end in ends] == [
@@ -227,10 +231,13 @@ class TestBackground:
         listener = Listener()
         runner = JobRunner(project, listener)
         runner.start(
-            [Counting(project, name="a", error=ModelError("no")), Counting(project, name="b")]
+            [
+                CountingStage(project, name="a", error=ModelError("no")),
+                CountingStage(project, name="b"),
+            ]
         )
         listener.wait_for_ends(1)
-        runner.start([Counting(project, name="c")])
+        runner.start([CountingStage(project, name="c")])
         assert [end.stage for end in listener.wait_for_ends(2)] == ["a", "c"]
         assert [run.stage for run in runs.all_runs(project.reader())] == ["c", "a"]
         assert runner.close()
@@ -239,8 +246,8 @@ class TestBackground:
         """A cancel interrupts a blocked stage, whose clean-up runs; committed rows stay."""
         listener = Listener()
         runner = JobRunner(project, listener)
-        stage = Counting(project, 5, wait_at=4)
-        job_id = runner.start([stage, Counting(project, name="never")])
+        stage = CountingStage(project, 5, wait_at=4)
+        job_id = runner.start([stage, CountingStage(project, name="never")])
         stage.waiting.wait()
         assert [(p.job_id, p.done, p.total) for p in runner.active()] == [(job_id, 3, 5)]
         runner.cancel(job_id)
@@ -254,8 +261,8 @@ class TestBackground:
         """A job that waits in its lane can be cancelled before it begins, and does nothing."""
         listener = Listener()
         runner = JobRunner(project, listener)
-        first = Counting(project, 2, wait_at=2)
-        second = Counting(project, 2, name="second")
+        first = CountingStage(project, 2, wait_at=2)
+        second = CountingStage(project, 2, name="second")
         first_id = runner.start([first])
         second_id = runner.start([second])
         first.waiting.wait()
@@ -276,8 +283,8 @@ class TestBackground:
         for by_first in (True, False):
             listener = Listener()
             runner = JobRunner(project, listener)
-            second = Counting(project, 3, name="b", wait_at=2)
-            first_id = runner.start([Counting(project, 1, name="a"), second])
+            second = CountingStage(project, 3, name="b", wait_at=2)
+            first_id = runner.start([CountingStage(project, 1, name="a"), second])
             second.waiting.wait()
             runner.cancel(first_id if by_first else first_id + 1)
             assert [e.outcome for e in listener.wait_for_ends(2)] == ["done", "cancelled"]
@@ -287,9 +294,9 @@ class TestBackground:
         """A job in one lane does not wait for a job in another."""
         listener = Listener()
         runner = JobRunner(project, listener)
-        blocked = Counting(project, 2, wait_at=2)
+        blocked = CountingStage(project, 2, wait_at=2)
         blocked_id = runner.start([blocked])
-        runner.start([Counting(project, 2, name="m", lane="model")])
+        runner.start([CountingStage(project, 2, name="m", lane="model")])
         assert [end.stage for end in listener.wait_for_ends(1)] == ["m"]
         runner.cancel(blocked_id)
         listener.wait_for_ends(2)
@@ -299,20 +306,20 @@ class TestBackground:
         """Closing stops running and waiting jobs, which can be resumed as after a crash; nothing can be started
         afterwards."""
         runner = JobRunner(project, Listener())
-        stage = Counting(project, 2, wait_at=2)
+        stage = CountingStage(project, 2, wait_at=2)
         runner.start([stage])
-        runner.start([Counting(project, name="waits")])
+        runner.start([CountingStage(project, name="waits")])
         stage.waiting.wait()
         assert runner.close(timeout=30)
         assert [state for _, state, _, _ in _finished(project)] == ["interrupted", "interrupted"]
         assert [run.stage for run in runner.interrupted()] == ["waits", "count"]
         with pytest.raises(ProjectError, match="being closed"):
-            runner.start([Counting(project)])
+            runner.start([CountingStage(project)])
 
     def test_close_leaves_cancelled_what_was_cancelled(self, project: Project) -> None:
         """A job that a person had cancelled is not resumable because the program was quit right after."""
         runner = JobRunner(project, Listener())
-        stage = Counting(project, 2, wait_at=2)
+        stage = CountingStage(project, 2, wait_at=2)
         job_id = runner.start([stage])
         stage.waiting.wait()
         runner.cancel(job_id)
@@ -323,7 +330,7 @@ class TestBackground:
     def test_close_does_not_wait_for_what_does_not_end(self, project: Project) -> None:
         """A stage that ignores its interrupt does not keep the program from quitting."""
 
-        class Stubborn(Counting):
+        class StubbornStage(CountingStage):
             release = threading.Event()
 
             def interrupt(self) -> None:
@@ -334,7 +341,7 @@ class TestBackground:
                 self.release.wait()
                 yield from ()
 
-        stage = Stubborn(project)
+        stage = StubbornStage(project)
         runner = JobRunner(project, Listener())
         runner.start([stage])
         stage.waiting.wait()
@@ -349,10 +356,10 @@ class TestEvents:
         """Progress events come at most every 0.1 s, and the last figure always comes."""
         clock = Clock()
         listener = Listener()
-        JobRunner(project, listener, clock=clock).run(Counting(project, 50))
+        JobRunner(project, listener, clock=clock).run(CountingStage(project, 50))
         assert [p.done for p in listener.of(JobProgress)] == [50]
         listener = Listener()
-        JobRunner(project, listener, clock=clock).run(Counting(project, 4, clock=clock))
+        JobRunner(project, listener, clock=clock).run(CountingStage(project, 4, clock=clock))
         assert [p.done for p in listener.of(JobProgress)] == [1, 2, 3, 4, 4]
 
     def test_changes_are_told_now_and_then_and_at_the_end(self, project: Project) -> None:
@@ -362,7 +369,7 @@ class TestEvents:
         runner = JobRunner(
             project, listener, clock=clock, tables_by_stage={"count": frozenset({"score"})}
         )
-        runner.run(Counting(project, 5, clock=clock))
+        runner.run(CountingStage(project, 5, clock=clock))
         assert [sorted(e.tables) for e in listener.of(DataChanged)] == [
             ["score"],
             ["score"],
@@ -373,7 +380,7 @@ class TestEvents:
         """There is no rate before two measurements; then there are the measured rate and the time left."""
         clock = Clock()
         listener = Listener()
-        JobRunner(project, listener, clock=clock).run(Counting(project, 4, clock=clock))
+        JobRunner(project, listener, clock=clock).run(CountingStage(project, 4, clock=clock))
         told = [(p.rate, p.eta_seconds) for p in listener.of(JobProgress)]
         assert told[:3] == [(None, None), (2.0, 1.0), (2.0, 0.5)]
 

@@ -56,7 +56,7 @@ def log_prob(prefix: Sequence[int], answer: Sequence[int]) -> float:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _CachedToken:
     """One token in a sequence: its cell in the cache and what the prefix up to it hashes to."""
 
     cell: int
@@ -97,7 +97,7 @@ class ToyModel:
 
     def __init__(self, capacity: Capacity = ROOMY, *, adds_start: bool = True) -> None:
         self._shared = self._capacity = capacity
-        self._sequences: dict[int, list[_Held]] = {}
+        self._sequences: dict[int, list[_CachedToken]] = {}
         self._next_cell = 0
         self._keeps_states = False
         self._last_rows = np.empty((0, VOCABULARY), dtype=np.float32)
@@ -226,7 +226,7 @@ class ToyModel:
         state = pasts[0][-1].state if pasts[0] else b""
         for token in span.tokens:
             state = _step(state, token)
-            held = _Held(self._new_cell(), state)
+            held = _CachedToken(self._new_cell(), state)
             for past in pasts:
                 past.append(held)
         return span.wanted
@@ -238,7 +238,7 @@ class ToyModel:
     def _logits_of(self, span: Span, at: int) -> Logits:
         return _logits(self._sequences[span.sequences[0]][span.position + at].state)
 
-    def _sequence(self, number: int) -> list[_Held]:
+    def _sequence(self, number: int) -> list[_CachedToken]:
         if not 0 <= number < self._capacity.sequences:
             raise Misuse(f"sequence {number} of {self._capacity.sequences}")
         return self._sequences.setdefault(number, [])
@@ -282,7 +282,7 @@ class ToyModel:
         if past:
             raise Misuse(f"cells restored into {sequence}, which is not empty")
         states = cells.reshape(-1, 8)
-        past.extend(_Held(self._new_cell(), state.tobytes()) for state in states)
+        past.extend(_CachedToken(self._new_cell(), state.tobytes()) for state in states)
         if self.live_cells > self._capacity.cells:
             raise Misuse(f"{self.live_cells} cells are live, there are {self._capacity.cells}")
 

@@ -140,7 +140,7 @@ def goal_content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
-class _Telling:
+class _PrintingStage:
     """A stage that writes a line after each committed batch."""
 
     def __init__(self, stage: Stage) -> None:
@@ -172,7 +172,7 @@ def main(path: str, log: str) -> None:
     small_blocks()
     with Project.open(path) as project:
         process = ModelProcess(Path(log))
-        run(project, [_Telling(stage) for stage in model_stages(project, process)])
+        run(project, [_PrintingStage(stage) for stage in model_stages(project, process)])
         process.close()
 
 

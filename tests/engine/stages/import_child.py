@@ -12,7 +12,7 @@ from engine.stages.importing import ImportStage
 from engine.store.project import Project
 
 
-class _Telling(ImportStage):
+class _PrintingImportStage(ImportStage):
     def run(self, run_id: int) -> Iterator[Progress]:
         for progress in super().run(run_id):
             sys.stdout.write("batch\n")
@@ -24,7 +24,7 @@ def main(project_path: str, path: str) -> None:
     """Runs the import as the command line does, in many small batches."""
     importing.BATCH_RECORDS = 40
     with Project.open(project_path, create=True) as project:
-        JobRunner(project, lambda event: None).run(_Telling(project, [path]))
+        JobRunner(project, lambda event: None).run(_PrintingImportStage(project, [path]))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def scenarios(labels: object = None) -> list[Scenario]:
     return [Chat(subject, 1 + at % 3) for at, subject in enumerate(SUBJECTS)]
 
 
-class Telling(PlayStage):
+class PrintingPlayStage(PlayStage):
     """The stage, which writes a line after each committed batch."""
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -109,7 +109,7 @@ def stage(
 
 def run(project: Project, process: ModelProcess, *, telling: bool = False) -> RunOutcome:
     """Plays to the end."""
-    kind = Telling if telling else PlayStage
+    kind = PrintingPlayStage if telling else PlayStage
     return JobRunner(project, lambda event: None).run(stage(project, process, kind=kind))
 
 

@@ -168,7 +168,7 @@ class TestInputs:
         assert stage.new == 1
 
 
-class _Endless:
+class _EndlessInput:
     """An input without end, which signals when enough of it has been read."""
 
     label = "endless"
@@ -195,7 +195,7 @@ class _Endless:
 class TestStopping:
     def test_cancel(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         """A cancelled import stops, keeps whole batches, and its summary says what was imported."""
-        endless = _Endless()
+        endless = _EndlessInput()
         monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([endless]))
         monkeypatch.setattr(importing, "BATCH_SECONDS", 3600.0)
         stage = ImportStage(project, ["-"])
@@ -217,7 +217,7 @@ class TestStopping:
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """An interrupt before the first record imports nothing."""
-        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([_Endless()]))
+        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([_EndlessInput()]))
         stage = ImportStage(project, ["-"])
         stage.interrupt()
         with pytest.raises(Cancelled):
@@ -229,14 +229,14 @@ class TestStopping:
     ) -> None:
         """An error of the reader in the middle fails the run; earlier batches stay."""
 
-        class Breaking(_Endless):
+        class BreakingInput(_EndlessInput):
             def records(self) -> Iterator[Parsed | Rejected]:
                 for record in super().records():
                     if record.line == 700:
                         raise RuntimeError("half-way")
                     yield record
 
-        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([Breaking()]))
+        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([BreakingInput()]))
         monkeypatch.setattr(importing, "BATCH_SECONDS", 3600.0)
         _, outcome = execute(project, "-")
         assert isinstance(outcome, JobFailed)

@@ -74,7 +74,7 @@ def expected(uninterrupted: Path) -> Content:
     return content(uninterrupted)
 
 
-class Scripted(ModelProcess):
+class ScriptedProcess(ModelProcess):
     """A model process that answers without a model, in the order of calls, and records the calls."""
 
     def __init__(self, log: Path) -> None:
@@ -101,9 +101,9 @@ class Scripted(ModelProcess):
 
 
 @pytest.fixture
-def scripted(tmp_path: Path) -> Scripted:
+def scripted(tmp_path: Path) -> ScriptedProcess:
     """A scripted model process."""
-    return Scripted(tmp_path / "log")
+    return ScriptedProcess(tmp_path / "log")
 
 
 def outcome(project: Project, process: ModelProcess, **made: Any) -> Any:
@@ -136,7 +136,7 @@ class TestWhatIsWritten:
                 {"user": "shipped", "assistant": "shipped"},
             )
 
-    def test_again_asks_nothing(self, uninterrupted: Path, scripted: Scripted) -> None:
+    def test_again_asks_nothing(self, uninterrupted: Path, scripted: ScriptedProcess) -> None:
         """Where all plays have ended, no model is loaded or called."""
         with Project.open(uninterrupted) as project:
             done = outcome(project, scripted)
@@ -144,7 +144,9 @@ class TestWhatIsWritten:
         assert "9 were played before" in done.message
         assert (scripted.loads, scripted.batches) == ([], [])
 
-    def test_more_plays_ask_for_themselves_only(self, project: Project, scripted: Scripted) -> None:
+    def test_more_plays_ask_for_themselves_only(
+        self, project: Project, scripted: ScriptedProcess
+    ) -> None:
         """Plays that are added later are played without calls for those that ended."""
         few = simulated.scenarios()[:3]
         outcome(project, scripted, made=lambda _: few)
@@ -155,15 +157,15 @@ class TestWhatIsWritten:
         assert not any("Bread" in call.messages[0].content for call in later)
         assert "known" not in done.message
 
-    def test_equal_calls_are_asked_once(self, project: Project, scripted: Scripted) -> None:
+    def test_equal_calls_are_asked_once(self, project: Project, scripted: ScriptedProcess) -> None:
         """Equal calls of two plays are made once; the conversation that both give is stored once, with two records."""
 
-        class Twin(Chat):
+        class TwinChat(Chat):
             @property
             def key(self) -> str:
                 return f"twin/{self.turns}/{id(self)}"
 
-        twins = [Twin("Bread", 2), Twin("Bread", 2)]
+        twins = [TwinChat("Bread", 2), TwinChat("Bread", 2)]
         done = outcome(project, scripted, made=lambda _: twins)
         assert [len(batch) for batch in scripted.batches] == [1, 1, 1, 1]
         assert "in 4 replies, 4 more were known" in done.message
@@ -174,7 +176,7 @@ class TestWhatIsWritten:
 
 
 class TestModels:
-    def test_two_models(self, project: Project, scripted: Scripted) -> None:
+    def test_two_models(self, project: Project, scripted: ScriptedProcess) -> None:
         """Roles of two models are called apart, and the model is changed only when no play waits for it."""
 
         other = replace(scored.model(), path=Path("other"), fingerprints={"model": "other"})
@@ -184,7 +186,9 @@ class TestModels:
         first = [path.name for path in scripted.loads[:2]]
         assert first == ["other", scored.model().path.name]
 
-    def test_another_model_is_another_setting(self, project: Project, scripted: Scripted) -> None:
+    def test_another_model_is_another_setting(
+        self, project: Project, scripted: ScriptedProcess
+    ) -> None:
         """Cached replies of another model are not used."""
 
         other = replace(scored.model(), fingerprints={"model": "other"})
@@ -245,7 +249,7 @@ class TestEndpoints:
 
 
 class TestBreakingOff:
-    def test_a_call_that_is_refused(self, project: Project, scripted: Scripted) -> None:
+    def test_a_call_that_is_refused(self, project: Project, scripted: ScriptedProcess) -> None:
         """A play whose call is refused ends with the reason, the others normally; a later run plays it again."""
         scripted.refused = "Tea"
         done = outcome(project, scripted)
@@ -259,15 +263,17 @@ class TestBreakingOff:
         with project.reading() as conn:
             assert not [row for row in plays.all_plays(conn) if row.reason]
 
-    def test_a_record_that_is_no_conversation(self, project: Project, scripted: Scripted) -> None:
+    def test_a_record_that_is_no_conversation(
+        self, project: Project, scripted: ScriptedProcess
+    ) -> None:
         """A record that the format's reader refuses is in the quarantine, and the play has the reason."""
 
-        class Wrong(Chat):
+        class WronglyEndingChat(Chat):
             def play(self) -> Play:
                 yield from Chat("Salt", 1).play()
                 return Ending({"messages": 3}, "uniform", {})
 
-        outcome(project, scripted, made=lambda _: [Wrong("Bread", 1)])
+        outcome(project, scripted, made=lambda _: [WronglyEndingChat("Bread", 1)])
         with project.reading() as conn:
             (row,) = plays.all_plays(conn)
         assert row.reason is not None
@@ -331,7 +337,7 @@ def test_cancel(project: Project, expected: Content, process: ModelProcess) -> N
     runner = JobRunner(project, lambda event: None)
     committed = threading.Event()
 
-    class Watched:
+    class WatchedStage:
         """The stage, which signals when its first replies are committed."""
 
         def __getattr__(self, name: str) -> Any:
@@ -344,7 +350,7 @@ def test_cancel(project: Project, expected: Content, process: ModelProcess) -> N
                     time.sleep(0.01)
                 yield progress
 
-    job = runner.start([Watched()])
+    job = runner.start([WatchedStage()])
     assert committed.wait(60)
     runner.cancel(job)
     assert runner.close(60)
@@ -377,24 +383,24 @@ class TestForecast:
         totals = [one.total for one in events if isinstance(one, JobProgress)]
         return [total for total in totals if total is not None]
 
-    def test_short_ones_end_first(self, project: Project, scripted: Scripted) -> None:
+    def test_short_ones_end_first(self, project: Project, scripted: ScriptedProcess) -> None:
         """The total is not underestimated when short plays end first."""
         made = [Chat(subject, 10 if at % 2 else 1) for at, subject in enumerate(simulated.SUBJECTS)]
         assert set(self.totals(project, scripted, made)) == {4 * 20 + 5 * 2}
 
-    def test_longer_than_expected(self, project: Project, scripted: Scripted) -> None:
+    def test_longer_than_expected(self, project: Project, scripted: ScriptedProcess) -> None:
         """Where all plays take more replies than expected, the total follows after the first of them."""
 
-        class Long(Chat):
+        class LongChat(Chat):
             @property
             def expected(self) -> float:
                 return super().expected / 5
 
-        made = [Long(subject, 2) for subject in simulated.SUBJECTS]
+        made = [LongChat(subject, 2) for subject in simulated.SUBJECTS]
         assert set(self.totals(project, scripted, list(made))) == {9 * 4}
 
 
-def test_estimate(project: Project, scripted: Scripted) -> None:
+def test_estimate(project: Project, scripted: ScriptedProcess) -> None:
     """The remaining time is estimated from the latest run with the same models; without one it is None."""
     before = simulated.stage(project, scripted).estimate()
     assert (before.plays, before.replies, before.seconds) == (9, None, None)

@@ -24,7 +24,7 @@ from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.truth import truth_by_conversation
 from tests.engine.stages import scored
-from tests.engine.stages.test_playing import Scripted
+from tests.engine.stages.test_playing import ScriptedProcess
 
 FORM = read_form(
     "trip",
@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield opened
 
 
-class Sitting:
+class PersonAtForm:
     """A person at a form whose modules are all fallbacks, so that no model is needed."""
 
     def __init__(self, project: Project, log: Path) -> None:
@@ -56,7 +56,13 @@ class Sitting:
         )
         models: dict[Role, RunModel] = {"assistant": RunModel(scored.model())}
         self.stage = PersonStage(
-            project, Scripted(log), "forms", lambda labels: [run], {"person": True}, texts, models
+            project,
+            ScriptedProcess(log),
+            "forms",
+            lambda labels: [run],
+            {"person": True},
+            texts,
+            models,
         )
         self.stage.person = self.person
         self.stage.stopped = lambda: RunOver("person")
@@ -87,7 +93,7 @@ class Sitting:
 
 def test_to_the_end(project: Project, tmp_path: Path) -> None:
     """The person's answers are the user's messages of the conversation; the result is as of any other run."""
-    sitting = Sitting(project, tmp_path / "log")
+    sitting = PersonAtForm(project, tmp_path / "log")
     asked = []
     while sitting.outcome is None:
         try:
@@ -113,7 +119,7 @@ def test_to_the_end(project: Project, tmp_path: Path) -> None:
 
 def test_stopping(project: Project, tmp_path: Path) -> None:
     """A person can stop at any question: the dialogue so far is a conversation, without the open question."""
-    sitting = Sitting(project, tmp_path / "log")
+    sitting = PersonAtForm(project, tmp_path / "log")
     sitting.question()
     sitting.person.say("Ann")
     sitting.question()
@@ -131,7 +137,7 @@ def test_stopping(project: Project, tmp_path: Path) -> None:
 
 def test_stopping_before_anything_was_said(project: Project, tmp_path: Path) -> None:
     """A run that is stopped before the first answer has no conversation."""
-    sitting = Sitting(project, tmp_path / "log")
+    sitting = PersonAtForm(project, tmp_path / "log")
     sitting.question()
     sitting.person.stop()
     sitting.end()
@@ -142,7 +148,7 @@ def test_stopping_before_anything_was_said(project: Project, tmp_path: Path) -> 
 
 def test_cut_off(project: Project, tmp_path: Path) -> None:
     """A cancelled play keeps the answers of the person and is resumed after them."""
-    sitting = Sitting(project, tmp_path / "log")
+    sitting = PersonAtForm(project, tmp_path / "log")
     first = sitting.question()
     sitting.person.say("Ann")
     second = sitting.question()
@@ -150,7 +156,7 @@ def test_cut_off(project: Project, tmp_path: Path) -> None:
     assert isinstance(sitting.end(), JobCancelled)
     with project.reading() as conn:
         assert list(plays.all_plays(conn, "forms")) == []
-    again = Sitting(project, tmp_path / "log")
+    again = PersonAtForm(project, tmp_path / "log")
     assert again.question() == second != first
     assert again.on_reply == ["Ann"]
     again.person.stop()

@@ -18,7 +18,7 @@ Path = tuple[int, ...]
 
 
 @dataclass
-class Prompted:
+class PromptedTree:
     """Leaves by tokens and kind, all nodes by tokens, each with its probability; the pruned mass."""
 
     leaves: dict[tuple[Path, Kind], float] = field(default_factory=dict)
@@ -32,9 +32,9 @@ def grow_by_prompts(
     options: TreeOptions,
     ends: Callable[[int], bool],
     spelling: Callable[[int], bytes],
-) -> Prompted:
+) -> PromptedTree:
     """Grows a tree by alpha, mode, length and stop texts of the options; samples nothing."""
-    found = Prompted()
+    found = PromptedTree()
     stops = [text.encode() for text in options.stop]
 
     def children(tokens: Path, mass: float) -> tuple[list[int], NDArray[np.float64]]:

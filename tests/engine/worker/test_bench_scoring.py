@@ -22,7 +22,7 @@ ASKED = Question(Prompt("base", False, "Log:\n", "\n\nDone?", "", " all done", "
 TEXTS = ("TURN 1, STEP 1, user chat:\nhello", "\n\nTURN 1, STEP 2, assistant chat:\nhi there")
 
 
-class Watched(ToyModel):
+class WatchedModel(ToyModel):
     """A toy model that records its batches."""
 
     def __init__(self, capacity: Capacity = ROOMY) -> None:
@@ -56,7 +56,7 @@ def test_both_ways_give_the_same_probabilities(question: Question) -> None:
 
 def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
     """The prompts decode every prefix from an empty cache, with one row of logits each."""
-    model = Watched()
+    model = WatchedModel()
     bench_prompts(BoundaryScorer(model), [talk(2)], BARE, 1, math.inf, print)
     whole = len(model.tokenize("", start=True)) + len("".join(talk(2).texts).encode())
     first = len(model.tokenize("", start=True)) + len("".join(TEXTS).encode())
@@ -65,7 +65,7 @@ def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
 
 def test_bare_decoding_is_bare() -> None:
     """The baseline decodes each token once, in full batches with one row of logits each."""
-    model = Watched()
+    model = WatchedModel()
     found = bench_scoring(
         BoundaryScorer(model), [[talk(4), talk(6)], [talk(9)]], BARE, 1, math.inf, print
     )
@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_logs_that_grow_and_logs_read_anew_are_the_same_logs() -> None:
     """Both ways give the same probabilities at the same events, and only the one without kept cells reads each log
     whole at each event."""
-    model = Watched()
+    model = WatchedModel()
     found = bench_growing(BoundaryScorer(model), [talk(4), talk(2)], BARE, 1, math.inf, print)
     assert found["events"] == len(found["speedups"]) * (4 + 2)
     assert found["largest_difference"] < 1e-12

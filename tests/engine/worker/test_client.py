@@ -23,7 +23,7 @@ SAFETY = 30.0
 """Seconds after which something hangs; nothing here is timed."""
 
 
-class Fake:
+class ScriptedClients:
     """Clients of scripted processes, and the frames that these were sent."""
 
     def __init__(self, folder: Path) -> None:
@@ -50,15 +50,15 @@ class Fake:
 
 
 @pytest.fixture
-def fake(tmp_path: Path) -> Iterator[Fake]:
+def fake(tmp_path: Path) -> Iterator[ScriptedClients]:
     """Scripted processes that are ended after the test."""
-    made = Fake(tmp_path)
+    made = ScriptedClients(tmp_path)
     yield made
     for client in made.clients:
         client.close()
 
 
-class Asking:
+class RequestThread:
     """A request on a thread of its own."""
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -94,21 +94,21 @@ def count(client: ModelProcess) -> list[int]:
 
 
 class TestStarting:
-    def test_nothing_starts_before_the_first_request(self, fake: Fake) -> None:
+    def test_nothing_starts_before_the_first_request(self, fake: ScriptedClients) -> None:
         """A client without a request has no process."""
         client = fake.client("works")
         assert client.pid is None
         assert count(client) == [1]
         assert client.pid is not None
 
-    def test_dies_at_start(self, fake: Fake) -> None:
+    def test_dies_at_start(self, fake: ScriptedClients) -> None:
         """A process that fails to start is an error with its exit status and the end of its log."""
         with pytest.raises(ModelCrashed, match=r"could not start \(exit status 3\)") as error:
             count(fake.client("dies at start"))
         assert str(fake.log) in error.value.hint
         assert "no such library" in fake.log.read_text()
 
-    def test_another_version(self, fake: Fake) -> None:
+    def test_another_version(self, fake: ScriptedClients) -> None:
         """A worker of another version is killed and refused."""
         client = fake.client("another version")
         with pytest.raises(ModelError, match="another version"):
@@ -116,7 +116,7 @@ class TestStarting:
         assert client.pid is None
         assert fake.history == []
 
-    def test_says_nothing(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_says_nothing(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that never sends its first frame is killed after the time limit."""
         monkeypatch.setattr(process_module, "START_SECONDS", 0.3)
         client = fake.client("silent")
@@ -124,19 +124,19 @@ class TestStarting:
             count(client)
         assert client.pid is None
 
-    def test_cancel_while_starting(self, fake: Fake) -> None:
+    def test_cancel_while_starting(self, fake: ScriptedClients) -> None:
         """A cancel reaches a request whose process is still starting."""
         client = fake.client("silent")
-        asking = Asking(lambda: count(client))
+        asking = RequestThread(lambda: count(client))
         until(lambda: client.pid is not None)
         client.cancel()
         assert isinstance(asking.outcome(), Cancelled)
         assert client.pid is None
 
-    def test_close_while_starting(self, fake: Fake) -> None:
+    def test_close_while_starting(self, fake: ScriptedClients) -> None:
         """A close ends a request whose process is still starting, and nothing starts after it."""
         client = fake.client("silent")
-        asking = Asking(lambda: count(client))
+        asking = RequestThread(lambda: count(client))
         until(lambda: client.pid is not None)
         client.close()
         assert isinstance(asking.outcome(), Cancelled)
@@ -153,7 +153,9 @@ class TestAnswers:
             ("strange error", ModelError, "Odd."),
         ],
     )
-    def test_errors(self, fake: Fake, scenario: str, kind: type[ModelError], message: str) -> None:
+    def test_errors(
+        self, fake: ScriptedClients, scenario: str, kind: type[ModelError], message: str
+    ) -> None:
         """An error frame is raised as the error it names, and the process keeps running."""
         client = fake.client(scenario)
         for _ in range(2):
@@ -163,7 +165,7 @@ class TestAnswers:
             assert type(error.value) is kind
         assert [frame["id"] for frame in fake.history] == [1, 2]
 
-    def test_answers_to_earlier_requests(self, fake: Fake) -> None:
+    def test_answers_to_earlier_requests(self, fake: ScriptedClients) -> None:
         """Late answers to an earlier request are ignored."""
         told: list[tuple[int, str]] = []
         client = fake.client("late answers")
@@ -171,7 +173,7 @@ class TestAnswers:
         assert answer == [1]
         assert told == [(3, "going")]
 
-    def test_garbage(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_garbage(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that writes invalid frames is killed, and the request fails as in a crash."""
         monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("garbage")
@@ -181,13 +183,13 @@ class TestAnswers:
 
 
 class TestDeath:
-    def test_exit(self, fake: Fake) -> None:
+    def test_exit(self, fake: ScriptedClients) -> None:
         """A process that ends during a request is a crash with its exit status and its log."""
         with pytest.raises(ModelCrashed, match=r"died \(exit status 7\)") as error:
             count(fake.client("exits"))
         assert str(fake.log) in error.value.hint
 
-    def test_the_next_request_loads_again(self, fake: Fake) -> None:
+    def test_the_next_request_loads_again(self, fake: ScriptedClients) -> None:
         """After a crash the next request starts a process, loads the same model, and is answered."""
         client = fake.client("dies once")
         client.load(Path("a.gguf"), LoadOptions(context=64), Path("b.gguf"))
@@ -204,7 +206,7 @@ class TestDeath:
         assert {**first, "id": 0} == {**second, "id": 0}
         assert first["request"]["adapter"] == "b.gguf"
 
-    def test_loading_twice(self, fake: Fake) -> None:
+    def test_loading_twice(self, fake: ScriptedClients) -> None:
         """Loading the same model and adapter again sends no request; another adapter does."""
         client = fake.client("works")
         for adapter in (None, None, Path("b"), Path("b"), None):
@@ -213,10 +215,10 @@ class TestDeath:
 
 
 class TestCancel:
-    def test_heeded(self, fake: Fake) -> None:
+    def test_heeded(self, fake: ScriptedClients) -> None:
         """A cancel names the request in flight; the process stays for the next one."""
         client = fake.client("slow")
-        asking = Asking(lambda: count(client))
+        asking = RequestThread(lambda: count(client))
         until(lambda: fake.sent("CountTokens"))
         pid = client.pid
         client.cancel()
@@ -224,22 +226,22 @@ class TestCancel:
         assert [(f["type"], f["id"]) for f in fake.history] == [("CountTokens", 1), ("cancel", 1)]
         assert client.pid == pid
 
-    def test_deaf(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_deaf(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that ignores a cancel is killed, and the next request gets a new one."""
         monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("deaf")
-        asking = Asking(lambda: count(client))
+        asking = RequestThread(lambda: count(client))
         until(lambda: fake.sent("CountTokens"))
         pid = client.pid
         client.cancel()
         assert isinstance(asking.outcome(), Cancelled)
         assert client.pid is None
-        again = Asking(lambda: count(client))
+        again = RequestThread(lambda: count(client))
         until(lambda: client.pid not in (None, pid))
         client.close()
         assert isinstance(again.outcome(), Cancelled)
 
-    def test_when_nothing_is_asked(self, fake: Fake) -> None:
+    def test_when_nothing_is_asked(self, fake: ScriptedClients) -> None:
         """A cancel without a request in flight does not cancel the next one."""
         client = fake.client("works")
         client.cancel()
@@ -249,10 +251,10 @@ class TestCancel:
         assert not fake.sent("cancel")
 
 
-def test_close_while_busy(fake: Fake) -> None:
+def test_close_while_busy(fake: ScriptedClients) -> None:
     """A close ends process and request at once; a second close does nothing."""
     client = fake.client("deaf")
-    asking = Asking(lambda: count(client))
+    asking = RequestThread(lambda: count(client))
     until(lambda: fake.sent("CountTokens"))
     client.close()
     assert client.pid is None

@@ -361,7 +361,7 @@ class TestViews:
             await until(pilot, lambda: pilot.app.screen is goals)
 
 
-class Requested(GoalService):
+class RecordedGoals(GoalService):
     """Keeps the requests of runs instead of planning them, since not every embedder is installed."""
 
     def __init__(self, *parts: Any) -> None:
@@ -377,8 +377,8 @@ class TestRuns:
     async def test_run(self) -> None:
         """r shows what a run takes before it starts; what is chosen is what runs."""
         support = clustered()
-        goals = support.goals = support.goal_service(Requested)
-        assert isinstance(goals, Requested)
+        goals = support.goals = support.goal_service(RecordedGoals)
+        assert isinstance(goals, RecordedGoals)
         async with opened(support, mode="5") as pilot:
             await press(pilot, "r")
             form = pilot.app.screen

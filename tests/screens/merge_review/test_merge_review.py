@@ -142,7 +142,7 @@ def test_equal_texts_stand_once() -> None:
     assert [(row.text, copies) for row, copies in found] == [("Hello  there", 2), ("Bye", 1)]
 
 
-class Held(GoalService):
+class HeldGoals(GoalService):
     """Gives no proposal while `hold` is cleared."""
 
     hold = threading.Event()
@@ -180,8 +180,8 @@ class TestDeciding:
     async def test_quick_fingers(self) -> None:
         """Keys pressed faster than the desk is read decide on what was read ahead, in the order shown."""
         support = clustered()
-        held = support.goals = support.goal_service(Held)
-        assert isinstance(held, Held)
+        held = support.goals = support.goal_service(HeldGoals)
+        assert isinstance(held, HeldGoals)
         held.hold.set()
         async with opened(support, mode="6") as pilot:
             cursor = desk(pilot).cursor
@@ -195,8 +195,8 @@ class TestDeciding:
     async def test_nothing_is_decided_unseen(self) -> None:
         """A decision key while no pair is shown says so and decides nothing."""
         support = clustered()
-        held = support.goals = support.goal_service(Held)
-        assert isinstance(held, Held)
+        held = support.goals = support.goal_service(HeldGoals)
+        assert isinstance(held, HeldGoals)
         held.hold.set()
         async with opened(support, mode="6") as pilot:
             cursor = desk(pilot).cursor

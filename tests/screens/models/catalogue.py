@@ -33,7 +33,7 @@ from engine.services.models.memory import MachineMemory
 from engine.services.models.records import Fact, HubPage, ModelRow, PullRow
 from engine.services.models.service import ModelService
 from tests.engine.model.small_adapters import adapter_file
-from tests.hub_server import COMMIT, Fault, HubServer, Repository
+from tests.hub_server import COMMIT, FaultyAnswer, HubServer, Repository
 from tests.screens.project import ScreenProject, project
 
 BUILT_IN = DEFAULT_MODEL
@@ -200,7 +200,7 @@ class Hub:
         """Each of the next downloads stops after so many bytes, until `release`."""
         for cut in cuts:
             self._holds.append(threading.Event())
-            self.server.faults.append(Fault(cut=cut, hold=self._holds[-1]))
+            self.server.faults.append(FaultyAnswer(cut=cut, hold=self._holds[-1]))
 
     def release(self) -> None:
         """The oldest of the downloads that are held ends; what is missing is asked for anew."""

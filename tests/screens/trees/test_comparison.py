@@ -18,7 +18,7 @@ from engine.trees.tree import TreeOptions
 from screens.trees.comparison_dialog import ComparisonDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, panes, view
-from tests.screens.trees.tree_growth import Growing
+from tests.screens.trees.tree_growth import GrowableProject
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 
 OTHER = replace(CONFIG, config_hash="beef", model="toy-two", alpha=0.1)
@@ -35,15 +35,15 @@ def beside(path: Path) -> Project:
 
 
 @pytest.fixture
-def growing(tmp_path: Path) -> Iterator[Growing]:
+def growing(tmp_path: Path) -> Iterator[GrowableProject]:
     with beside(tmp_path / "trees.wb") as project:
-        made = Growing(project)
+        made = GrowableProject(project)
         yield made
         made.runner.close()
 
 
 class TestBeside:
-    async def test_chosen_and_taken_away(self, growing: Growing) -> None:
+    async def test_chosen_and_taken_away(self, growing: GrowableProject) -> None:
         """c asks beside which tree; two trees stand with their accounts and what lies between them; escape takes the
         second away."""
         async with explored(growing, (140, 36)) as pilot:
@@ -62,7 +62,7 @@ class TestBeside:
             assert len(panes(pilot)) == 1
             assert "total variation" not in text(pilot)
 
-    async def test_differences(self, growing: Growing) -> None:
+    async def test_differences(self, growing: GrowableProject) -> None:
         """A line says how much more probable its way is here than in the other tree; `only` where that has none."""
         async with explored(growing, (160, 40)) as pilot:
             await press(pilot, "c", "enter")
@@ -87,7 +87,7 @@ class TestBeside:
             assert "only" in seen
             assert len(seen) > 2
 
-    async def test_to_the_same_text(self, growing: Growing) -> None:
+    async def test_to_the_same_text(self, growing: GrowableProject) -> None:
         """tab goes to the same text in the other tree, and back."""
         async with explored(growing, (140, 36)) as pilot:
             await press(pilot, "c", "enter", "b")
@@ -108,7 +108,7 @@ class TestBeside:
             assert first.view.has_focus
             assert first.view.cursor == here
 
-    async def test_one_at_a_time_on_a_narrow_terminal(self, growing: Growing) -> None:
+    async def test_one_at_a_time_on_a_narrow_terminal(self, growing: GrowableProject) -> None:
         """At 80 columns the trees are tabs: tab shows the other one."""
         async with explored(growing, (80, 24)) as pilot:
             await press(pilot, "c", "enter")
@@ -121,7 +121,7 @@ class TestBeside:
             await press(pilot, "escape")
             assert first.size.width > 0
 
-    async def test_answers_of_both(self, growing: Growing) -> None:
+    async def test_answers_of_both(self, growing: GrowableProject) -> None:
         """The list of answers says how probable each is in the other tree, and by how much that differs."""
         async with explored(growing, (140, 36)) as pilot:
             await press(pilot, "c", "enter", "l")
@@ -131,7 +131,7 @@ class TestBeside:
 
 
 class TestGrown:
-    async def test_with_another_model(self, growing: Growing) -> None:
+    async def test_with_another_model(self, growing: GrowableProject) -> None:
         """c, grow another: model and alpha are asked, the cost is said, and what has grown stands beside this tree;
         the set that is shown stays."""
         async with explored(growing, (140, 40)) as pilot:
@@ -151,7 +151,7 @@ class TestGrown:
             assert growing.trees.shown() == CONFIG.config_hash
             assert "total variation" in text(pilot)
 
-    async def test_not_twice(self, growing: Growing) -> None:
+    async def test_not_twice(self, growing: GrowableProject) -> None:
         """What is there already is not grown again: the dialog says so, and enter does nothing."""
         async with explored(growing, (140, 40)) as pilot:
             for _ in range(2):
@@ -167,7 +167,7 @@ class TestGrown:
             assert "nothing to do" in shown
             assert isinstance(pilot.app.screen, ComparisonDialog) is False
 
-    async def test_no_alpha(self, growing: Growing) -> None:
+    async def test_no_alpha(self, growing: GrowableProject) -> None:
         """What is no alpha is said, and starts nothing."""
         async with explored(growing, (140, 40)) as pilot:
             await press(pilot, "c", "down", "enter")

@@ -13,7 +13,7 @@ from screens.widgets.row_table import RowTable
 from tests.screens.driving import press, settle
 from tests.screens.exploring import LAST
 from tests.screens.trees.test_comparison import beside
-from tests.screens.trees.tree_growth import Growing
+from tests.screens.trees.tree_growth import GrowableProject
 from tests.screens.trees.tree_project import with_turns
 from workbench.app import WorkbenchApp
 
@@ -31,7 +31,7 @@ def test_picture(name: str, tmp_path: Path, snap_compare: Any) -> None:
     size, light, keys = PICTURES[name]
     project = with_turns(tmp_path / "p.wb") if "turns" in name else beside(tmp_path / "p.wb")
     with project:
-        growing = Growing(project)
+        growing = GrowableProject(project)
 
         async def drive(pilot: Pilot[None]) -> None:
             await settle(pilot)

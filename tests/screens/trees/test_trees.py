@@ -20,15 +20,15 @@ from screens.trees.screen import TreeScreen
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, layout, view
-from tests.screens.trees.tree_growth import Growing
+from tests.screens.trees.tree_growth import GrowableProject
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 from workbench.app import WorkbenchApp
 
 
 @pytest.fixture
-def growing(tmp_path: Path) -> Iterator[Growing]:
+def growing(tmp_path: Path) -> Iterator[GrowableProject]:
     with with_trees(tmp_path / "trees.wb", LAST) as project:
-        made = Growing(project)
+        made = GrowableProject(project)
         yield made
         made.runner.close()
 
@@ -42,7 +42,9 @@ def row_of(project: Project, conversation_id: int) -> TreeRow:
 
 class TestWalking:
     @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_what_is_shown_at_first(self, growing: Growing, size: tuple[int, int]) -> None:
+    async def test_what_is_shown_at_first(
+        self, growing: GrowableProject, size: tuple[int, int]
+    ) -> None:
         """Name, account, measures, the best branch first and what was said; on small and large terminals."""
         async with explored(growing, size) as pilot:
             shown = lines(pilot)
@@ -55,7 +57,7 @@ class TestWalking:
             first = layout(pilot).segments[0]
             assert f" {first.probability:.2f}"[2:] in shown[3]
 
-    async def test_folding_and_going(self, growing: Growing) -> None:
+    async def test_folding_and_going(self, growing: GrowableProject) -> None:
         """Arrows fold, n goes from fork to fork, s to the sibling, b to the best answer, a to what was said."""
         async with explored(growing) as pilot:
             tree = layout(pilot)
@@ -78,7 +80,7 @@ class TestWalking:
             await press(pilot, "left")
             assert view(pilot).cursor == tree.segments[tree.recorded_end() or 0].parent
 
-    async def test_hostile_tokens(self, growing: Growing) -> None:
+    async def test_hostile_tokens(self, growing: GrowableProject) -> None:
         """Control sequences and line turners of tokens are drawn as signs, in the tree, the lists and the tokens."""
         async with explored(growing) as pilot:
             await press(pilot, "E")
@@ -93,7 +95,7 @@ class TestWalking:
                 assert "\u202e" not in text(pilot)
                 assert "AAAA" in text(pilot)
 
-    async def test_find_in_the_answers(self, growing: Growing) -> None:
+    async def test_find_in_the_answers(self, growing: GrowableProject) -> None:
         """The find line goes through the leaves that hold a text, and says how many."""
         async with explored(growing) as pilot:
             hits = layout(pilot).leaves_with("years")
@@ -109,7 +111,7 @@ class TestWalking:
 
 
 class TestLists:
-    async def test_answers(self, growing: Growing) -> None:
+    async def test_answers(self, growing: GrowableProject) -> None:
         """Complete answers stand by falling probability; enter goes to the leaf of one."""
         async with explored(growing) as pilot:
             answers = growing.trees.answers(LAST, 2, CONFIG.config_hash)
@@ -120,7 +122,7 @@ class TestLists:
             assert segment is not None
             assert answers[1].node in segment.nodes
 
-    async def test_by_meaning(self, growing: Growing) -> None:
+    async def test_by_meaning(self, growing: GrowableProject) -> None:
         """m puts answers of like meaning together, most probable meaning first; the threshold is said, + and - change
         it, and m takes them apart."""
         growing.trees._meanings = AnswerMeanings(lambda: TextComparison("spelling", letter_vectors))
@@ -143,7 +145,7 @@ class TestLists:
             await press(pilot, "m")
             assert "meanings" not in text(pilot)
 
-    async def test_nothing_compares_meanings(self, growing: Growing) -> None:
+    async def test_nothing_compares_meanings(self, growing: GrowableProject) -> None:
         """Where nothing can compare answers the list says why and stays as it is."""
 
         def none() -> TextComparison:
@@ -155,7 +157,7 @@ class TestLists:
             assert "No embedder is here. Install one." in text(pilot)
             assert "probability" in text(pilot)
 
-    async def test_tokens(self, growing: Growing) -> None:
+    async def test_tokens(self, growing: GrowableProject) -> None:
         """The token view has a line for each token of the path, with its id and bytes."""
         async with explored(growing) as pilot:
             await press(pilot, "b", "t")
@@ -166,7 +168,7 @@ class TestLists:
                 shown = [line for line in lines(pilot) if f" {columns.token[node]} " in line]
                 assert any(columns.spelling[node][:6].hex(" ") in line for line in shown)
 
-    async def test_export_and_copy(self, growing: Growing, tmp_path: Path) -> None:
+    async def test_export_and_copy(self, growing: GrowableProject, tmp_path: Path) -> None:
         """X writes the tree as one JSON line that `export trees` would write, y copies the text of the path."""
         target = tmp_path / "one.jsonl"
         async with explored(growing) as pilot:
@@ -182,7 +184,7 @@ class TestLists:
 
 
 class TestProving:
-    async def test_bounds(self, growing: Growing) -> None:
+    async def test_bounds(self, growing: GrowableProject) -> None:
         """p takes a property and shows the interval that the tree proves; nonsense is refused with what would do."""
         async with explored(growing) as pilot:
             await press(pilot, "p", *"contains", "space", *"years", "enter")
@@ -195,7 +197,7 @@ class TestProving:
 
 
 class TestGrowing:
-    async def test_grow_here(self, growing: Growing) -> None:
+    async def test_grow_here(self, growing: GrowableProject) -> None:
         """g lowers alpha below the segment under the cursor only; the cursor stays, the rest is as it was."""
         async with explored(growing) as pilot:
             before = layout(pilot)
@@ -234,7 +236,7 @@ class TestGrowing:
             options = TreeOptions(0.004, max_tokens=6)
             begun = grown(b"Order 2?", options, Budget(nodes=4))
             store(project, [entry(2, begun, run_id)])
-            growing = Growing(project)
+            growing = GrowableProject(project)
             growing.process.hold.clear()
             app = WorkbenchApp(growing.services(), growing.subscribe)
             async with app.run_test(size=(120, 36), notifications=True) as pilot:
@@ -266,7 +268,7 @@ class TestGrowing:
 
 
 class TestFromTheReader:
-    async def test_the_tree_of_a_turn(self, growing: Growing) -> None:
+    async def test_the_tree_of_a_turn(self, growing: GrowableProject) -> None:
         """t opens the tree of the conversation that is read; escape goes back to it."""
         app = WorkbenchApp(growing.services(), growing.subscribe)
         async with app.run_test(size=(120, 36), notifications=True) as pilot:

@@ -14,21 +14,21 @@ from screens.widgets.curve import spread
 from tests.screens.driving import lines, press, text
 from tests.screens.exploring import explored
 from tests.screens.trees.test_list import listed, measured, names
-from tests.screens.trees.tree_growth import Growing
+from tests.screens.trees.tree_growth import GrowableProject
 from tests.screens.trees.tree_project import with_turns
 
 
 @pytest.fixture
-def growing(tmp_path: Path) -> Iterator[Growing]:
+def growing(tmp_path: Path) -> Iterator[GrowableProject]:
     with with_turns(tmp_path / "turns.wb") as project:
-        made = Growing(project)
+        made = GrowableProject(project)
         yield made
         made.runner.close()
 
 
 class TestAlong:
     @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
-    async def test_step_by_step(self, growing: Growing, size: tuple[int, int]) -> None:
+    async def test_step_by_step(self, growing: GrowableProject, size: tuple[int, int]) -> None:
         """[ and ] go to the trees of the steps before and after; the line of turns says where one is."""
         async with explored(growing, size, (2, 4)) as pilot:
             assert "step 4 of warranty" in lines(pilot)[0]
@@ -41,7 +41,7 @@ class TestAlong:
             await press(pilot, "left_square_bracket", "left_square_bracket")
             assert "step 2 · 1 of 3" in lines(pilot)[1]
 
-    async def test_another_measure(self, growing: Growing) -> None:
+    async def test_another_measure(self, growing: GrowableProject) -> None:
         """m shows leaves, then bits, in place of the log-probability."""
         async with explored(growing, (120, 36), (2, 4)) as pilot:
             seen = []
@@ -52,7 +52,7 @@ class TestAlong:
                 await press(pilot, "m")
             assert seen == [measure.name for measure in MEASURES]
 
-    async def test_the_highest_block_is_the_least_sure_step(self, growing: Growing) -> None:
+    async def test_the_highest_block_is_the_least_sure_step(self, growing: GrowableProject) -> None:
         """The block of the step with the most leaves is the highest one, under the measure of leaves."""
         rows = growing.trees.turns(1)
         blocks = turn_blocks(rows, spread(len(rows), 3), MEASURES[1])
@@ -61,7 +61,7 @@ class TestAlong:
 
 
 class TestWorstTurn:
-    async def test_one_line_a_conversation(self, growing: Growing) -> None:
+    async def test_one_line_a_conversation(self, growing: GrowableProject) -> None:
         """A conversation stands with its least sure turn; w lists every turn, and that turn again."""
         rows = measured(growing.project)
         worst = {
@@ -82,7 +82,7 @@ class TestWorstTurn:
             await press(pilot, "w")
             assert len(names(pilot)) == 3
 
-    def test_of_rows(self, growing: Growing) -> None:
+    def test_of_rows(self, growing: GrowableProject) -> None:
         """Of each conversation the tree with the lowest best log-probability; a turn without a tree is never it."""
         items = [TreeItem(row, "") for row in measured(growing.project)]
         found = worst_turns(items)

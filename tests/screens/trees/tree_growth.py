@@ -29,7 +29,7 @@ from engine.worker.requests import Grow, GrowOn, Request
 from engine.worker.tree_growth import grow_on, grow_trees
 from tests.screens.test_real_store import services as stored_services
 from tests.screens.trees.fake_trees import tree_runs
-from tests.screens.trees.tree_project import Spelled
+from tests.screens.trees.tree_project import WordModel
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ MODELS = {
 }
 
 
-class OtherSpelled(Spelled):
+class OtherSpelled(WordModel):
     """Another toy of the same words, which says other things."""
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
@@ -57,7 +57,7 @@ class ToyProcess(ModelClient):
         self.hold.set()
         self.cancelled = threading.Event()
         self.reading = threading.Event()
-        self._model = Spelled()
+        self._model = WordModel()
 
     def client_for(self, model: RunnableModel) -> ToyProcess:
         return self
@@ -72,7 +72,7 @@ class ToyProcess(ModelClient):
         adapter: Path | None = None,
         merged: Path | None = None,
     ) -> dict[str, Any]:
-        self._model = Spelled() if path.stem == "toy" else OtherSpelled()
+        self._model = WordModel() if path.stem == "toy" else OtherSpelled()
         return {}
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
@@ -132,7 +132,7 @@ class NoScoring(JobService):
         raise UsageError("This model cannot score.")
 
 
-class Growing:
+class GrowableProject:
     """A project whose trees can be grown on; `subscribe` is for the app."""
 
     def __init__(self, project: Project) -> None:

@@ -26,7 +26,7 @@ HOSTILE = "[/x]\x1b]52;c;AAAA\x07 ‮gip"
 CONFIG = TreeConfig("cafe", 0.02, "path", "last-answer", "toy")
 
 
-class Spelled(ToyModel):
+class WordModel(ToyModel):
     """The toy with words for bytes: text that a person would see, and hostile and split characters among it."""
 
     WORDS = (
@@ -43,7 +43,7 @@ def grown(
     prompt: bytes, options: TreeOptions, budget: Budget | None = None, answer: Sequence[int] = ()
 ) -> GrownTree:
     """A tree of the toy model, and the recorded answer on the same pass."""
-    model = Spelled()
+    model = WordModel()
     tree = Tree(options, STOPS, model.token_bytes)
     job = Job(tree, tuple(prompt), tuple(answer))
     Grower(model).grow([job], budget)

@@ -74,12 +74,14 @@ class TestWords:
         monkeypatch.setattr("engine.goals.questions.distinctive_words.TEXTS", 5)
         read: list[int] = []
 
-        class Lazy(list[str]):
+        class RecordedList(list[str]):
             def __getitem__(self, place):  # type: ignore[no-untyped-def]
                 read.append(place)
                 return super().__getitem__(place)
 
-        texts = Lazy([f"refund {letter}" for letter in ("kettle", "lamp") for _ in range(30)])
+        texts = RecordedList(
+            [f"refund {letter}" for letter in ("kettle", "lamp") for _ in range(30)]
+        )
         labels = np.repeat(np.array([0, 1], dtype=np.int32), 30)
         first = distinctive_words(texts, labels, 1, seed=2)
         assert first == {0: ("kettle",), 1: ("lamp",)}

@@ -137,14 +137,16 @@ class TestOneEndpoint:
         assert peer.keys == ["Bearer canary-123"]
 
 
-class Kept(dict[str, str]):
+class MemoryCache(dict[str, str]):
     """A reply cache in memory."""
 
     def put(self, key: str, value: str) -> None:
         self[key] = value
 
 
-def fleet(*peers: ToyPeer, replies: Kept | None = None, prices: Prices | None = None) -> Fleet:
+def fleet(
+    *peers: ToyPeer, replies: MemoryCache | None = None, prices: Prices | None = None
+) -> Fleet:
     made = Fleet([(asker(peer, Waits()), prices) for peer in peers], replies)
     made.begin()
     return made
@@ -225,7 +227,7 @@ class TestAccount:
 
     def test_nothing_is_asked_twice(self, peer: ToyPeer) -> None:
         """A cached reply costs no request, and is the same."""
-        kept = Kept()
+        kept = MemoryCache()
         first = ask(fleet(peer, replies=kept), 3)
         made = fleet(peer, replies=kept)
         assert ask(made, 3) == first
@@ -234,7 +236,7 @@ class TestAccount:
 
     def test_what_a_reply_is_kept_under(self, peer: ToyPeer) -> None:
         """Another model behind the same URL is asked anew, and the cache contains no key."""
-        kept = Kept()
+        kept = MemoryCache()
         ask(fleet(peer, replies=kept))
         other = EndpointClient(parse_address(f"{peer.base}#other"), "canary-123")
         ask(Fleet([(other, None)], kept))

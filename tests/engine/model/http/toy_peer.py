@@ -32,7 +32,7 @@ _LETTERS = np.array([chr(token).islower() and token < 128 for token in range(VOC
 _LITERAL = re.compile(r'root ::= ("(?:[^"\\]|\\.)*")')
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """A request that the peer answers with an error."""
 
 
@@ -58,11 +58,11 @@ class ToyPeer:
         self._guard = threading.Lock()
         peer = self
 
-        class Bound(Handler):
+        class BoundHandler(Handler):
             pass
 
-        Bound.peer = peer
-        self.server = QuietServer(("127.0.0.1", 0), Bound)
+        BoundHandler.peer = peer
+        self.server = QuietServer(("127.0.0.1", 0), BoundHandler)
         self.server.daemon_threads = True
         self.base = f"http://127.0.0.1:{self.server.server_port}/v1"
         self.url = f"{self.base}#{MODEL}"
@@ -97,7 +97,7 @@ class ToyPeer:
             if path == "/v1/chat/completions":
                 return 200, self._say(body)
             return self._own(path, body)
-        except Refused as error:
+        except RefusedRequest as error:
             return 400, {"error": {"message": str(error)}}
 
     def _own(self, path: str, body: dict[str, Any]) -> Answer:
@@ -130,12 +130,12 @@ class ToyPeer:
         prompt = body["prompt"]
         if isinstance(prompt, list):
             if self.manner not in ("vllm", "llama-server"):
-                raise Refused("a prompt is a text")
+                raise RefusedRequest("a prompt is a text")
             tokens = list(prompt)
         else:
             tokens = self.toy.tokenize(prompt, special=True, start=True)
         if (body.get("logprobs") or 0) > self.top and self.manner == "vllm":
-            raise Refused(f"at most {self.top} logprobs")
+            raise RefusedRequest(f"at most {self.top} logprobs")
         written, ended = self._write(tokens, body)
         text = self._spelled([token for token in written if token not in (END, 0)], "replace")
         choice: dict[str, Any] = {"finish_reason": ended, "text": text}
@@ -167,7 +167,7 @@ class ToyPeer:
         """Generated tokens and the finish reason; `plain` chooses among small letters, which survive being text."""
         count = int(body.get("max_tokens", 16))
         if len(prompt) + count > self.context:
-            raise Refused(f"maximum context length is {self.context} tokens")
+            raise RefusedRequest(f"maximum context length is {self.context} tokens")
         forced = self._forced(body)
         stops = [text.encode() for text in body.get("stop") or []]
         settings = Sampling(temperature=float(body.get("temperature", 1.0)))
@@ -197,7 +197,7 @@ class ToyPeer:
             return None
         found = _LITERAL.fullmatch(grammar)
         if not found:
-            raise Refused("a toy knows one literal")
+            raise RefusedRequest("a toy knows one literal")
         return str(json.loads(found.group(1))).encode()
 
     def _answer_log_probs(

@@ -32,7 +32,7 @@ from engine.model.manifest import (
     pulled_models,
 )
 from tests.engine.model.tiny import write_sliding
-from tests.hub_server import COMMIT, TOKEN, Fault, HubServer, Repository, serving
+from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
 NAME = "someone/Tiny-GGUF"
 FILE = "tiny-f32.gguf"
@@ -141,7 +141,7 @@ class TestWhole:
 class TestInterrupted:
     def test_cut_connections(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """After a cut connection the next request asks for the rest only, and the file is complete in the end."""
-        server.faults.extend([Fault(cut=1000), Fault(cut=5000), Fault(cut=1)])
+        server.faults.extend([FaultyAnswer(cut=1000), FaultyAnswer(cut=5000), FaultyAnswer(cut=1)])
         plan = pulled(server, tmp_path)
         assert plan.first.read_bytes() == content
         ranges = [one.headers["range"] for one in server.downloads]
@@ -151,8 +151,8 @@ class TestInterrupted:
         self, server: HubServer, content: bytes, tmp_path: Path
     ) -> None:
         """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
-        server.faults.append(Fault(cut=1234))
-        server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.append(FaultyAnswer(cut=1234))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished(tmp_path)
@@ -170,7 +170,7 @@ class TestInterrupted:
         """
         hub, plan = planned(server, tmp_path)
         stop, hold = threading.Event(), threading.Event()
-        server.faults.append(Fault(cut=2000, hold=hold))
+        server.faults.append(FaultyAnswer(cut=2000, hold=hold))
 
         def report(progress: PullProgress) -> None:
             if progress.done:
@@ -189,12 +189,12 @@ class TestInterrupted:
         self, server: HubServer, content: bytes, tmp_path: Path
     ) -> None:
         """Where the server sends the whole file again, it replaces the part that had arrived."""
-        server.faults.extend([Fault(cut=1000), Fault(no_range=True)])
+        server.faults.extend([FaultyAnswer(cut=1000), FaultyAnswer(no_range=True)])
         assert pulled(server, tmp_path).first.read_bytes() == content
 
     def test_another_piece(self, server: HubServer, tmp_path: Path) -> None:
         """A piece from another position of the file is refused, not appended."""
-        server.faults.extend([Fault(cut=1000), Fault(shift=7)])
+        server.faults.extend([FaultyAnswer(cut=1000), FaultyAnswer(shift=7)])
         with pytest.raises(ModelError, match="another piece"):
             pulled(server, tmp_path)
         assert unfinished(tmp_path)[0].done == 1000
@@ -206,7 +206,11 @@ class TestInterrupted:
         waits: list[float] = []
         monkeypatch.setattr(download.Fetch, "_rest", lambda _, seconds: waits.append(seconds))
         server.faults.extend(
-            [Fault(429, wait="7"), Fault(503, wait="9999"), Fault(500, wait="soon")]
+            [
+                FaultyAnswer(429, wait="7"),
+                FaultyAnswer(503, wait="9999"),
+                FaultyAnswer(500, wait="soon"),
+            ]
         )
         pulled(server, tmp_path)
         assert waits[:2] == [7.0, download.LONGEST_WAIT]
@@ -233,8 +237,8 @@ class TestInterrupted:
 
     def test_given_up(self, server: HubServer, tmp_path: Path) -> None:
         """Discarding a pull deletes what had arrived."""
-        server.faults.append(Fault(cut=1234))
-        server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.append(FaultyAnswer(cut=1234))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
         with pytest.raises(ModelError):
             pulled(server, tmp_path)
         forget(unfinished(tmp_path)[0])
@@ -244,7 +248,7 @@ class TestInterrupted:
 class TestDamaged:
     def test_one_bit(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """One wrong bit is detected and the file deleted; it is in no catalogue, and the next pull begins anew."""
-        server.faults.append(Fault(flip=len(content) // 2))
+        server.faults.append(FaultyAnswer(flip=len(content) // 2))
         with pytest.raises(ModelFileError, match="arrived damaged"):
             pulled(server, tmp_path)
         assert left(tmp_path) == set()
@@ -252,7 +256,7 @@ class TestDamaged:
 
     def test_more_than_there_is(self, server: HubServer, tmp_path: Path) -> None:
         """A download that is longer than the announced size is stopped there."""
-        server.faults.append(Fault(extra=100_000))
+        server.faults.append(FaultyAnswer(extra=100_000))
         with pytest.raises(ModelError, match="sent more than"):
             pulled(server, tmp_path)
         assert pulled_models(tmp_path) == []
@@ -283,8 +287,8 @@ class TestRefused:
         self, server: HubServer, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A resumed pull needs disk space for the rest only."""
-        server.faults.append(Fault(cut=len(content) - 100))
-        server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.append(FaultyAnswer(cut=len(content) - 100))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
         with pytest.raises(ModelError):
             pulled(server, tmp_path)
         monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 100)
@@ -334,7 +338,7 @@ class TestSentOn:
     def test_elsewhere(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """The host of a redirected download is shown, allowed by the guard, and not given the token."""
         server.elsewhere = True
-        server.faults.append(Fault(cut=1000))
+        server.faults.append(FaultyAnswer(cut=1000))
         reported: list[PullProgress] = []
         plan = pulled(server, tmp_path, reported.append, TOKEN)
         assert plan.first.read_bytes() == content
@@ -375,7 +379,9 @@ class TestSentOn:
 
     def test_circles(self, server: HubServer, tmp_path: Path) -> None:
         """A redirect loop ends the pull."""
-        server.faults.extend(Fault(location=f"/{NAME}/resolve/{COMMIT}/{FILE}") for _ in range(20))
+        server.faults.extend(
+            FaultyAnswer(location=f"/{NAME}/resolve/{COMMIT}/{FILE}") for _ in range(20)
+        )
         with pytest.raises(ModelError, match="in circles"):
             pulled(server, tmp_path)
 
@@ -387,8 +393,8 @@ def _part(content: bytes) -> PartFile:
 def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
-    server.faults.append(Fault(cut=100))
-    server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+    server.faults.append(FaultyAnswer(cut=100))
+    server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished(tmp_path)

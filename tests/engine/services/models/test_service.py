@@ -33,7 +33,7 @@ from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
-from tests.hub_server import TOKEN, Fault, HubServer, Repository, serving
+from tests.hub_server import TOKEN, FaultyAnswer, HubServer, Repository, serving
 
 NAME = "someone/Tiny-GGUF"
 FILE = "tiny-f32.gguf"
@@ -157,7 +157,7 @@ class TestPulls:
     def test_paused_and_gone_on_with(self, bench: Bench, hub: HubServer) -> None:
         """A pause keeps what has arrived; another service, as after a restart, lists the pull and resumes it."""
         hold = threading.Event()
-        hub.faults.append(Fault(cut=3000, hold=hold))
+        hub.faults.append(FaultyAnswer(cut=3000, hold=hold))
         bench.models.pull(NAME, "f32")
         until(lambda: pull_row(bench).done == 3000)
         with pytest.raises(UsageError, match="being pulled already"):
@@ -177,8 +177,8 @@ class TestPulls:
 
     def test_failure_is_kept(self, bench: Bench, hub: HubServer) -> None:
         """The reason of a failed pull is in its row; it can be tried again, or discarded."""
-        hub.faults.append(Fault(cut=100))
-        hub.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+        hub.faults.append(FaultyAnswer(cut=100))
+        hub.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
         bench.models.pull(NAME, "f32")
         until(came_to(bench, "failed"))
         assert "cannot be reached" in pull_row(bench).problem
@@ -206,7 +206,7 @@ class TestPulls:
     def test_end_of_the_program(self, bench: Bench, hub: HubServer) -> None:
         """Closing the service stops a pull and keeps what has arrived."""
         hold = threading.Event()
-        hub.faults.append(Fault(cut=3000, hold=hold))
+        hub.faults.append(FaultyAnswer(cut=3000, hold=hold))
         bench.models.pull(NAME, "f32")
         until(lambda: pull_row(bench).done == 3000)
         hold.set()

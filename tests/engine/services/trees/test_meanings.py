@@ -16,7 +16,7 @@ from tests.screens.trees.tree_project import grown
 TREE = grown(b"Is it?", TreeOptions(0.004, max_tokens=4)).tree
 
 
-class Counting:
+class CountingComparison:
     """A comparison by which texts of one length are the same; counts its calls."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Counting:
 
 def test_groups_are_those_of_the_comparison() -> None:
     """Texts that are the same by the comparison are one group; the result names the comparison."""
-    counting = Counting()
+    counting = CountingComparison()
     meant = AnswerMeanings(lambda: TextComparison("by length", counting.vectors))
     told, found = meant.of(TREE, 0.9)
     lengths = [{len(told[at].text) for at in group.answers} for group in found.groups]
@@ -44,7 +44,7 @@ def test_groups_are_those_of_the_comparison() -> None:
 
 def test_another_threshold_asks_for_no_vectors() -> None:
     """Another threshold uses the stored vectors; a higher one never joins more."""
-    counting = Counting()
+    counting = CountingComparison()
 
     def vectors(texts: Sequence[str]) -> Vectors:
         counting.asked += 1

@@ -62,7 +62,7 @@ class PlainTask:
 
 
 @dataclass
-class Speakers:
+class ScriptedReplies:
     """Answers calls from lists of replies, one list for each module; a call of a module without a list fails.
     Attributes: asked: Every call, in order.
     """
@@ -108,7 +108,7 @@ def scenario(
     return ShardedScenario(Case(setting(**changes), task.instruction, task, condition, run))
 
 
-def played(one: Scenario, speakers: Speakers) -> Ending:
+def played(one: Scenario, speakers: ScriptedReplies) -> Ending:
     """The result of a scenario."""
     play = one.play()
     try:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.simulate.sharded.answers import located
-from tests.engine.simulate.sharded.scripted import PlainTask, Speakers, played, scenario
+from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, scenario
 
 SQL = "Try this:\n```sql\nSELECT name FROM town\nWHERE size > 4;\n```\nDone."
 
@@ -57,7 +57,7 @@ class TestTries:
         """An answer that does not occur in the reply is asked for up to twice more, with another seed and a higher
         temperature.
         """
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {"assistant": ["She has 8."], "extract": [{"answer": "9"}, "cut {", {"answer": "8"}]}
         )
         ending = played(scenario("full"), speakers)
@@ -68,14 +68,16 @@ class TestTries:
 
     def test_after_three_the_answer_is_empty(self) -> None:
         """After three invalid extractions the answer is empty and scored as such."""
-        speakers = Speakers({"assistant": ["She has 8."], "extract": [{"answer": 8}] * 3})
+        speakers = ScriptedReplies({"assistant": ["She has 8."], "extract": [{"answer": 8}] * 3})
         ending = played(scenario("full"), speakers)
         assert ending.record is not None
         assert ending.record["trace"][-1]["content"]["exact_answer"] == ""
 
     def test_spans_are_cut_out(self) -> None:
         """A task with start and end gets all text between them."""
-        speakers = Speakers({"assistant": ["so 8 8 ok"], "extract": [{"answer": "8 [...] 8"}]})
+        speakers = ScriptedReplies(
+            {"assistant": ["so 8 8 ok"], "extract": [{"answer": "8 [...] 8"}]}
+        )
         ending = played(scenario("full", PlainTask(extraction="prefix_suffix")), speakers)
         assert ending.record is not None
         assert ending.record["trace"][-1]["content"]["exact_answer"] == "8 8"

@@ -11,7 +11,7 @@ from engine.simulate.play import Ending
 from engine.simulate.sharded.scenario import Condition
 from tests.engine.simulate.sharded.scripted import (
     PlainTask,
-    Speakers,
+    ScriptedReplies,
     attempt,
     played,
     scenario,
@@ -46,7 +46,7 @@ def user(text: str, shard_id: int) -> dict[str, Any]:
 class TestSharded:
     def test_reveals_until_the_answer_is_right(self) -> None:
         """A wrong attempt does not end the conversation, the next shard follows; a right one ends it."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["Is it 3?", "She has 8."],
                 "classify": [attempt(), attempt()],
@@ -75,7 +75,7 @@ class TestSharded:
 
     def test_ends_when_every_shard_is_revealed(self) -> None:
         """Without a right answer the conversation ends with the reply to the last shard; the last attempt counts."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["It is 8 or 9.", "9", "Hm."],
                 "classify": [attempt("hedge"), attempt(), attempt("discussion")],
@@ -91,7 +91,7 @@ class TestSharded:
 
     def test_without_an_attempt_there_is_no_score(self) -> None:
         """A conversation in which no answer was attempted has neither score nor verdict."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["Tell me more."] * 3,
                 "classify": [attempt("clarification")] * 3,
@@ -104,7 +104,7 @@ class TestSharded:
 
     def test_turn_may_reveal_nothing_but_not_for_ever(self) -> None:
         """After two turns in a row without a shard, the user model can no longer choose to reveal none."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["?"] * 5,
                 "classify": [attempt("discussion")] * 5,
@@ -121,7 +121,7 @@ class TestSharded:
 
     def test_useless_user_says_the_next_shard_as_it_is(self) -> None:
         """Two invalid replies of the user model are replaced by the next shard, word for word, and counted."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["?"] * 3,
                 "classify": [attempt("discussion")] * 3,
@@ -138,7 +138,7 @@ class TestSharded:
 
     def test_models_see_messages_only(self) -> None:
         """No prompt has scores, categories or the gold answer; the assistant sees no shard before it is revealed."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["7", "7", "7"],
                 "classify": [attempt()] * 3,
@@ -157,7 +157,7 @@ class TestSharded:
 
     def test_silence_is_missing(self) -> None:
         """An empty reply has the category `missing` without a call of the judge."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["", " \n", "8"],
                 "classify": [attempt()],
@@ -182,7 +182,9 @@ class TestOtherConditions:
     )
     def test_one_turn_says_everything(self, condition: Condition, text: str) -> None:
         """FULL and CONCAT are one user turn; the reply is scored, whatever it is."""
-        speakers = Speakers({"assistant": ["I do not know"], "extract": [{"answer": "x"}] * 3})
+        speakers = ScriptedReplies(
+            {"assistant": ["I do not know"], "extract": [{"answer": "x"}] * 3}
+        )
         ending = played(scenario(condition), speakers)
         assert trace_of(ending) == [
             ("system", "Solve it."),
@@ -198,7 +200,7 @@ class TestOtherConditions:
         """SHUFFLE-CONCAT has the same shards in an order that the run determines."""
 
         def said(run: int) -> str:
-            speakers = Speakers({"assistant": ["8"], "extract": [{"answer": "8"}]})
+            speakers = ScriptedReplies({"assistant": ["8"], "extract": [{"answer": "8"}]})
             return str(trace_of(played(scenario("shuffle-concat", run=run), speakers))[1][1])
 
         orders = [said(run) for run in range(12)]
@@ -209,8 +211,8 @@ class TestOtherConditions:
     def test_recap_begins_as_sharded_does(self) -> None:
         """RECAP makes the calls of SHARDED, then repeats everything in one more turn and is scored by its reply."""
 
-        def speakers() -> Speakers:
-            return Speakers(
+        def speakers() -> ScriptedReplies:
+            return ScriptedReplies(
                 {
                     "assistant": ["?", "?", "?", "It is 8"],
                     "classify": [attempt("discussion")] * 3 + [attempt()],
@@ -242,7 +244,7 @@ class TestOtherConditions:
 
     def test_snowball_repeats_what_was_said(self) -> None:
         """From the second turn on the user repeats every earlier turn before the new one."""
-        speakers = Speakers(
+        speakers = ScriptedReplies(
             {
                 "assistant": ["?"] * 3,
                 "classify": [attempt("discussion")] * 3,
@@ -266,7 +268,7 @@ class TestKindsOfTask:
     def test_fixed_turns_need_no_user_and_no_judge(self) -> None:
         """With a template and `always_attempts`, shards come in order and no reply is classified."""
         task = PlainTask(extraction="full_response", always_attempts=True, template="Next:")
-        speakers = Speakers({"assistant": ["1", "2", "8"]})
+        speakers = ScriptedReplies({"assistant": ["1", "2", "8"]})
         ending = played(scenario("sharded", task), speakers)
         assert [content for role, content in trace_of(ending) if role == "user"] == [
             "Next: How many plums has Ada?",
@@ -281,14 +283,14 @@ class TestKindsOfTask:
         task = PlainTask(
             extraction="full_response", always_attempts=True, scored_at_end=True, template="Next:"
         )
-        speakers = Speakers({"assistant": ["8", "8", "8"]})
+        speakers = ScriptedReplies({"assistant": ["8", "8", "8"]})
         ending = played(scenario("sharded", task), speakers)
         scores = [note[2] for role, note in trace_of(ending) if note[0] == "answer-evaluation"]
         assert scores == [0.0, 0.0, 1.0]
 
     def test_own_rule_of_extraction(self) -> None:
         """A task with an extraction rule of its own calls no model for the answer."""
-        speakers = Speakers({"assistant": ["I say 8"]})
+        speakers = ScriptedReplies({"assistant": ["I say 8"]})
         assert (
             played(scenario("full", PlainTask(extraction="task_specific")), speakers).result[
                 "score"

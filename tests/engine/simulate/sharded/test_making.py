@@ -14,7 +14,7 @@ from engine.simulate.sharded.instruction import Instruction, as_instruction
 from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
 from engine.simulate.sharded.making.pieces import by_sentences, lost, placed, says_no_other
 from engine.simulate.sharded.making.play import MakingScenario, full_text, holds
-from tests.engine.simulate.sharded.scripted import PlainTask, Speakers, played, setting
+from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, setting
 
 TEXT = "Mia buys 3 pens for $2 each. The book costs $7. How much does she pay?"
 SOURCE: dict[str, Any] = {
@@ -30,9 +30,9 @@ def bound(instruction: Instruction) -> PlainTask:
     return PlainTask(instruction, gold="13")
 
 
-def made(replies: Mapping[str, list[Any]], checks: int = 0) -> tuple[Draft, Speakers]:
+def made(replies: Mapping[str, list[Any]], checks: int = 0) -> tuple[Draft, ScriptedReplies]:
     """The draft made from these replies, and the calls."""
-    speakers = Speakers(replies)
+    speakers = ScriptedReplies(replies)
     ending = played(MakingScenario(setting(), SOURCE, TEXT, bound, checks), speakers)
     assert ending.record is None
     return as_draft(ending.result), speakers

@@ -15,7 +15,7 @@ from engine.records.imports import Rejected
 from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.play import replayed
 from engine.simulate.sharded.scenario import Condition
-from tests.engine.simulate.sharded.scripted import Speakers, attempt, played, scenario
+from tests.engine.simulate.sharded.scripted import ScriptedReplies, attempt, played, scenario
 from tests.shared_data import original_files
 
 GOLDEN = Path(__file__).parent / "golden_logs.jsonl"
@@ -54,7 +54,9 @@ EACH: dict[Condition, Mapping[str, list[Any]]] = {
 
 def made(condition: Condition) -> dict[str, Any]:
     """The record of a play under a condition, always with the same replies."""
-    speakers = Speakers({module: list(replies) for module, replies in EACH[condition].items()})
+    speakers = ScriptedReplies(
+        {module: list(replies) for module, replies in EACH[condition].items()}
+    )
     ending = played(scenario(condition, texts=TEXTS), speakers)
     assert ending.record is not None
     return dict(ending.record)
@@ -98,10 +100,10 @@ def test_read_as_log(condition: Condition) -> None:
 
 def test_same_replies_make_the_same_record() -> None:
     """A play is determined by its replies: it can be rebuilt from them, and too few are an error."""
-    speakers = Speakers({module: list(replies) for module, replies in REPLIES.items()})
+    speakers = ScriptedReplies({module: list(replies) for module, replies in REPLIES.items()})
     said: list[Completion] = []
 
-    class Recorded(Speakers):
+    class Recorded(ScriptedReplies):
         def __call__(self, calls: Any) -> list[Completion]:
             replies = speakers(calls)
             said.extend(replies)

@@ -252,7 +252,7 @@ def test_cancel_keeps_what_was_committed(
     runner = JobRunner(project, lambda event: None)
     seen: list[int] = []
 
-    class Watched:
+    class WatchedStage:
         """The stage, which signals when its first block is committed."""
 
         def __getattr__(self, name: str) -> Any:
@@ -265,7 +265,7 @@ def test_cancel_keeps_what_was_committed(
                     committed.set()
                 yield progress
 
-    job = runner.start([Watched()])
+    job = runner.start([WatchedStage()])
     assert committed.wait(60)
     runner.cancel(job)
     assert runner.close(60)

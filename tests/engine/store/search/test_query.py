@@ -48,7 +48,7 @@ STATES = (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE, State.UNSCORED)
 
 
 @dataclass(frozen=True)
-class Known:
+class MadeConversation:
     """One conversation as the test made it."""
 
     label: str
@@ -69,7 +69,7 @@ class Known:
 
 
 known = st.builds(
-    Known,
+    MadeConversation,
     label=st.sampled_from(LABELS),
     name=st.sampled_from(("A-1", "a-2", "b-1", "é")),
     texts=st.lists(
@@ -106,7 +106,7 @@ filters = st.lists(st.tuples(terms, st.booleans()), max_size=3).map(
 )
 
 
-def holds(term: Term, key: int, it: Known, rule: DecisionRule) -> bool:
+def holds(term: Term, key: int, it: MadeConversation, rule: DecisionRule) -> bool:
     """Whether one term matches, evaluated plainly."""
     if term.field == "text":
         phrase = term.values[0].split()
@@ -151,12 +151,12 @@ def holds(term: Term, key: int, it: Known, rule: DecisionRule) -> bool:
     return value is not None and _compares(term, value, [float(v) for v in term.values])
 
 
-def is_proposed(it: Known) -> bool:
+def is_proposed(it: MadeConversation) -> bool:
     """Whether the probe of the tag `odd` proposes it and a person did not give it."""
     return it.proposed is not None and it.proposed >= 0.5 and "odd" not in it.tags
 
 
-def turns(it: Known) -> int:
+def turns(it: MadeConversation) -> int:
     """The number of turns of the conversation made of it."""
     return count_turns(talk(it.name, *it.texts).conversation.messages)
 
@@ -177,7 +177,7 @@ def _date(term: Term, date: str) -> bool:
     return _compares(term, date[: len(term.values[0])], list(term.values))
 
 
-def expected(all_known: list[Known], query: ListQuery, rule: DecisionRule) -> list[int]:
+def expected(all_known: list[MadeConversation], query: ListQuery, rule: DecisionRule) -> list[int]:
     """Ids in order, evaluated plainly."""
 
     def value(key: int) -> Any:
@@ -210,7 +210,9 @@ rules = st.sampled_from([DecisionRule(), DecisionRule(0.4, 0.0), DecisionRule(0.
 queries = st.builds(ListQuery, filters, st.sampled_from(get_args(SortKey)), st.booleans())
 
 
-def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]:
+def make(
+    project: Project, some: list[MadeConversation], rule: DecisionRule
+) -> list[MadeConversation]:
     """Fills a project with these conversations in this order; returns them as stored, without duplicates."""
     made = []
     for nth, it in enumerate(some):
@@ -250,7 +252,7 @@ def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]
     some=st.lists(known, max_size=9), rule=rules, asked=st.lists(queries, min_size=20, max_size=20)
 )
 def test_against_a_plain_evaluation(
-    some: list[Known], rule: DecisionRule, asked: list[ListQuery]
+    some: list[MadeConversation], rule: DecisionRule, asked: list[ListQuery]
 ) -> None:
     """Matches, order, counts and histogram equal those of a plain evaluation of every row."""
     with (
