@@ -125,7 +125,9 @@ def remaining_content(facts: Facts) -> Content:
     """The remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining
     if remaining is None:
-        return Content.styled("no remaining tasks were asked for", "$tone-muted")
+        below = facts.row.state == "incomplete"
+        why = "not written yet; r on the overview does" if below else "none are asked for"
+        return Content.styled(f"remaining tasks: {why}", "$tone-muted")
     if not remaining.text.strip():
         reason = one_line(remaining.reason or "the model gave nothing usable")
         return Content.styled(f"none: {reason}", "$tone-muted")

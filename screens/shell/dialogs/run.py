@@ -90,7 +90,9 @@ class RunDialog(Dialog[Mode | None]):
 def estimate_content(estimate: Estimate) -> Content:
     """An estimate in words."""
     if estimate.items == 0:
-        return Content("Everything has been scored in this mode; S on the overview shows it.")
+        return Content(
+            "Everything has been scored in this mode. Starting again writes the remaining tasks that are missing."
+        )
     if estimate.tokens == 0:
         count = number_format.counted(estimate.items, "conversation")
         return Content(f"{count} read already; only the fit is left, which takes seconds")
