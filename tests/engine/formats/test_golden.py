@@ -1,8 +1,12 @@
-"""Each format is normalised to its golden file."""
+"""Each format is normalized to its golden file.
+
+`python -m tests.engine.formats.test_golden NAME ...` writes the golden file of a format from its input.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,7 @@ GOLDEN = Path(__file__).parent / "golden"
 INPUTS = sorted(GOLDEN.glob("*.input.*"))
 
 
-def normalised(path: Path) -> str:
+def normalized(path: Path) -> str:
     """What an input is read as, in the form of the golden files."""
     (opened,) = open_inputs([path])
     records = [as_json(record) for record in opened.records()]
@@ -27,11 +31,11 @@ def normalised(path: Path) -> str:
 def test_native_records_become_the_expected_conversations(path: Path) -> None:
     """A file in its native form gives, record by record, the conversations and leaks of the golden file."""
     expected = GOLDEN / f"{path.name.split('.')[0]}.expected.json"
-    assert normalised(path) == expected.read_text(encoding="utf-8")
+    assert normalized(path) == expected.read_text(encoding="utf-8")
 
 
 def test_every_format_has_a_golden_file() -> None:
-    """Every format has an example with its normalised form."""
+    """Every format has an example with its normalized form."""
     assert {path.name.split(".")[0] for path in INPUTS} == {reader.name for reader in built_in()}
 
 
@@ -40,3 +44,9 @@ def test_file_is_recognised_as_its_format(path: Path) -> None:
     """Detection recognises each example as its format."""
     (opened,) = open_inputs([path])
     assert opened.detection.format == path.name.split(".")[0]
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        (one,) = GOLDEN.glob(f"{name}.input.*")
+        (GOLDEN / f"{name}.expected.json").write_text(normalized(one), encoding="utf-8")

@@ -11,6 +11,7 @@ import pytest
 
 from engine.conversation import Conversation, Message, ToolCall
 from engine.errors import WorkbenchError
+from engine.filter_fields import DOTTED, FIELDS
 from engine.filters import Filter, ListQuery, parse_filter
 from engine.records.imports import Parsed
 from engine.records.trees import TreeRow
@@ -133,6 +134,17 @@ STORED: dict[str, Callable[[Conversation], bool]] = {
     "since:2026-10 until:2026-10": lambda c: str(c.created_at).startswith("2026-10"),
     "until:2026-10-08": lambda c: str(c.created_at) < "2026-10-09",
 }
+
+
+def test_the_store_knows_every_field(project: Project) -> None:
+    """A term on any field is answered; its negation by the others."""
+    values = {"date": "2026-10", "number": ".5", "text": "x", "anything": "x"}
+    for field in FIELDS.values():
+        name = f"{field.name}.channel" if field.name in DOTTED else field.name
+        value = "note" if name == "has" else (field.choices or [values.get(field.kind)])[0]
+        text = f"{name}<{value}" if field.kind == "number" else f"{name}:{value}"
+        found = [*matching(project, text), *matching(project, f"-{text}")]
+        assert sorted(found) == [*range(1, COUNT + 1)], text
 
 
 @pytest.mark.parametrize("text", STORED)
