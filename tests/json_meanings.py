@@ -36,8 +36,11 @@ ELSEWHERE = {
     "reproduce": "the tables of a reproduction, as in its `report.json`: [reproduce](../reproduce.md)",
     "requests find": "`conversations` that were looked at, and the number of `further_requests`, without the"
     " first of each: [requests](../requests.md)",
+    "requests goals": "`assigned` requests and `novel` ones, which are like no goal; for each of the `goals` its"
+    " requests, those after the first of a conversation, and their states: [requests](../requests.md)",
     "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
     "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
+    "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
     "run divergence": "the means `at_end` and `at_earlier_boundaries`, and the `largest`: [training](../training.md)",
     "run paper-goals": "the tables of the paper: [goals](../goals.md#as-in-the-paper)",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",

@@ -110,8 +110,8 @@ GROUPS = {
     ),
     "requests": Group(
         "ACTION",
-        "find, list and correct the several requests of a conversation",
-        "A conversation may hold several requests, one after another. Each has its own completeness;"
+        "find, list and correct the several requests of a conversation, and assign each to a goal",
+        "A conversation may hold several requests, one after another. Each has its own completeness and goal;"
         " `workbench export PROJECT requests` writes each as a conversation.",
     ),
     "models": Group(
@@ -195,8 +195,12 @@ COMMANDS = (
     Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
     Command("requests find", "find where requests after the first begin, by the curve or by a model", "requests:find"),
-    Command("requests list", "list requests, the first included, with their completeness", "requests:list_requests"),
+    Command(
+        "requests list", "list requests, the first included, with completeness and goal", "requests:list_requests"
+    ),
+    Command("requests goals", "assign each request to a goal, and count requests by goal", "requests:goals"),
     Command("requests mark", "say that a request begins with a turn, or that none does", "requests:mark"),
+    Command("requests undo", "take back the newest mark, and those before it one by one", "requests:undo"),
     Command("second-goals", "confirm or remove second goals of a conversation", "second_goals:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("analyse turns", "means of scores and outcomes, by the number of turns", "analyse:analyse"),

@@ -18,6 +18,8 @@ class Request:
         turn: Number of the turn that its opening begins.
         user_messages: Number of the user's messages.
         opening: The message of the user that begins it.
+        goal: Label of its goal in the clustering that is shown: of the only request of a conversation that of the
+            conversation; None where it is in no goal or was not assigned.
         p: Completeness at the last boundary in it, `p_end / (p_end + p_continue)`; None where nothing is scored.
     """
 
@@ -29,3 +31,18 @@ class Request:
     opening: str
     p: float | None
     state: State
+    goal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneMark:
+    """What a person had said of a message and took back.
+
+    Attributes:
+        message: Index of the message.
+        begins: Whether they had said that it begins a request.
+    """
+
+    conversation_id: int
+    message: int
+    begins: bool

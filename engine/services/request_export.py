@@ -19,7 +19,7 @@ def request_conversations(
     conn: sqlite3.Connection, wanted: Sequence[int] | None
 ) -> Iterator[tuple[Conversation, str, dict[str, Any]]]:
     """Yields each request as a conversation without truth, named `ID#NUMBER`, with the label of its source, and what
-    the project knows of it: whose request it is and its completeness."""
+    the project knows of it: whose request it is, its completeness and goal."""
     for page in id_pages(conn, wanted, _PAGE):
         found = dict(requests_of(conn, page))
         for key, source, whole in conversations.export_conversations(conn, page):
@@ -34,6 +34,7 @@ def request_conversations(
                     "conversation": whole.external_id,
                     "request": one.number,
                     "requests": len(found[key]),
+                    "goal": one.goal,
                     "p": one.p,
                     "state": one.state,
                 }

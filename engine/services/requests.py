@@ -7,7 +7,7 @@ from functools import partial
 
 from engine.completeness.starts_by_curve import FALL, starts_by_curve
 from engine.model.chat import Role
-from engine.records.requests import Request
+from engine.records.requests import Request, UndoneMark
 from engine.records.simulation import PlayRow
 from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
@@ -41,6 +41,12 @@ class RequestService:
             lambda conn: requests.mark(conn, conversation_id, message, annotator, begins=begins)
         )
         self._changed()
+
+    def undo(self, annotator: str = "") -> UndoneMark | None:
+        """Takes back what a person said last, of any conversation; None when there is nothing to undo."""
+        undone = self._project.write(lambda conn: requests.undo(conn, annotator))
+        self._changed()
+        return undone
 
     def find_by_curve(self, wanted: Sequence[int], fall: float = FALL) -> int:
         """Finds requests by the scores in force, without a model, and replaces what was found before; returns how many

@@ -27,7 +27,9 @@ _COMPUTED = (
     "remaining WHERE conversation_id = ?1",
     "score WHERE conversation_id = ?1",
     "tree WHERE conversation_id = ?1",
-    "request_start WHERE conversation_id = ?1",
+    "request_found WHERE conversation_id = ?1",
+    "request_mark WHERE conversation_id = ?1",
+    "request_goal WHERE conversation_id = ?1",
     # the key of these tables begins with the configuration
     "hidden_state WHERE config_hash IN (SELECT config_hash FROM state_config) AND conversation_id = ?1",
     "divergence WHERE config_hash IN (SELECT config_hash FROM divergence_config) AND conversation_id = ?1",

@@ -73,7 +73,7 @@ _RESULTS = (
     _Results("divergence", ("config_hash", "conversation_id"), ("mean", "reason"), "divergences"),
     _Results("play", ("config_hash", "key"), ("result",), "plays"),
     _Results("watched", ("conversation_id",), (), ""),
-    _Results("request_start", ("conversation_id",), (), ""),
+    _Results("request_found", ("conversation_id",), (), ""),
     _Results("call_reply", ("key",), (), ""),
 )
 
@@ -167,6 +167,7 @@ def _take(conn: sqlite3.Connection, path: str) -> Taken:
             _count_verdicts(conn, theirs, taken)
             _add_filters(conn, theirs, taken)
         _add_verdicts(conn, taken)
+        _add_request_marks(conn)
         _say_what_is_left_out(conn, taken)
         if conn.execute("PRAGMA main.foreign_key_check").fetchone():
             raise ProjectDamaged(
@@ -484,6 +485,19 @@ def _add_verdicts(conn: sqlite3.Connection, taken: Taken) -> None:
         conn.execute("DELETE FROM main.verdict")
         conn.executemany(f"INSERT INTO main.verdict ({_ACT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
         taken.added["verdicts, notes and tags"] = len(added)
+
+
+def _add_request_marks(conn: sqlite3.Connection) -> None:
+    """Adds what a person said of requests, without what they took back, of conversations of which nobody said anything
+    here."""
+    conn.execute(
+        "INSERT INTO main.request_mark (conversation_id, message, kind, annotator, given_at)"
+        " SELECT m.new, message, kind, annotator, given_at FROM other.request_mark AS o"
+        " JOIN match AS m ON m.old = o.conversation_id WHERE kind <> 'undo'"
+        " AND NOT EXISTS (SELECT 1 FROM other.request_mark AS u WHERE u.target = o.id)"
+        " AND NOT EXISTS (SELECT 1 FROM main.request_mark AS x WHERE x.conversation_id = m.new)"
+        " ORDER BY o.id"
+    )
 
 
 def _add_earlier_states(

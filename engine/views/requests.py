@@ -1,9 +1,10 @@
-"""The requests of conversations with their completeness, from where they begin and the curve of scores."""
+"""The requests of conversations with completeness and goal."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from engine.conversation import Message, turn_numbers
@@ -11,6 +12,7 @@ from engine.records.requests import Request
 from engine.records.scores import CurvePoint, DecisionRule
 from engine.store import settings
 from engine.store.completeness import requests, scores
+from engine.store.goals import clusterings, groups
 from engine.store.messages import messages_of
 from engine.store.sql import id_pages
 
@@ -24,13 +26,20 @@ def requests_of(
 
     Conversations without a message of a user are left out.
     """
-    rule = settings.rule(conn)
+    rule, clustering = settings.rule(conn), clusterings.shown(conn)
     for page in id_pages(conn, wanted, _PAGE):
         found, curves = requests.starts(conn, page), scores.current(conn, page)
+        whole = groups.first_goals(conn, page)
+        goals = {} if clustering is None else requests.goals(conn, clustering, list(found))
         for key in page:
             score = curves.get(key)
             curve = () if score is None else score.curve
-            if parts := split(messages_of(conn, key), found.get(key, ()), curve, rule):
+            parts = split(messages_of(conn, key), found.get(key, ()), curve, rule)
+            if len(parts) == 1:
+                parts = [replace(parts[0], goal=whole.get(key))]
+            elif parts:
+                parts = [replace(one, goal=goals.get((key, one.first, one.last))) for one in parts]
+            if parts:
                 yield key, parts
 
 

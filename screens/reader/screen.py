@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.conversations import ConversationRow
+from engine.records.requests import UndoneMark
 from engine.records.scores import CurvePoint
 from engine.services.workspace import Services
 from engine.text import end_of_path, one_line
@@ -110,6 +111,13 @@ class ReaderScreen(WorkbenchScreen[int]):
             "Request",
             show=False,
             tooltip="Another request begins with this turn, or none does",
+        ),
+        Binding(
+            "u",
+            "undo",
+            "Undo",
+            show=False,
+            tooltip="Take back the newest mark of a request",
         ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
@@ -394,6 +402,26 @@ class ReaderScreen(WorkbenchScreen[int]):
                 shown, message, services.triage.annotator, begins=begins
             ),
             lambda _: self.refresh_data(),
+            self.show_error,
+        )
+
+    def action_undo(self) -> None:
+        """Takes back the newest mark of a request, whichever conversation it is of."""
+        if not self.may_write():
+            return
+        shown, services = self.conversation_id, self.services
+
+        def undone(mark: UndoneMark | None) -> None:
+            if mark is None:
+                self.notify("No mark of a request is left to undo.", markup=False)
+            elif mark.conversation_id != shown:
+                self.notify("A mark in another conversation was taken back.", markup=False)
+            self.refresh_data()
+
+        write_in_order(
+            self,
+            lambda: services.requests.undo(services.triage.annotator),
+            undone,
             self.show_error,
         )
 

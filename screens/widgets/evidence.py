@@ -106,7 +106,7 @@ def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
 
 
 def requests_content(facts: Facts) -> Content:
-    """A line for each request: its first turn, completeness and beginning."""
+    """A line for each request: its first turn, completeness, goal and beginning."""
     lines = []
     for one in facts.requests:
         look = STATE_LOOKS[one.state]
@@ -115,6 +115,7 @@ def requests_content(facts: Facts) -> Content:
             Content.assemble(
                 (f"turn {one.turn:<3} ", "$tone-muted"),
                 (f"{look.glyph}{p} ", look.tone_variable),
+                (f"{one_line(one.goal, 30)}  " if one.goal else "", "bold"),
                 one_line(one.opening, 60),
             )
         )

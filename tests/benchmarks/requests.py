@@ -2,7 +2,8 @@
 
 Joins pairs of conversations of different goals, from a uniform file with `truth.goal`, scores them with the built-in
 model and compares where further requests are found with where the second conversation begins. A place counts as found
-only if it is that message.
+only if it is that message. Then it clusters the pairs with other conversations and compares the goals of their requests
+with the known ones.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import v_measure_score
 
 from engine.completeness.starts_by_curve import FALL, starts_by_curve
 from engine.conversation import Message
+from engine.filters import ListQuery
 from engine.store import conversations
-from engine.store.completeness import scores
+from engine.store.completeness import requests, scores
+from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.truth import truth_by_conversation
+from engine.views.requests import requests_of
 from workbench.cli import main
 
 PAIRS = 40
@@ -30,6 +35,8 @@ LONGEST = 2_500
 """Characters of a conversation; longer ones are left out, so that a pair is read in seconds."""
 SEED = 7
 DRAWS = 2_000
+PLAIN = 100
+"""Conversations of one goal that are clustered with the joined ones."""
 
 Found = Callable[[Sequence[Message], Mapping[int, float]], Sequence[int]]
 
@@ -115,6 +122,50 @@ def measured(project: Path) -> list[str]:
     return lines
 
 
+def goals_measured(file: Path, project: Path) -> list[str]:
+    """A line for the requests of the joined conversations, and one for the conversations of one goal that are clustered
+    with them: how many there are, how many are in no goal, and V-measure of the others against `truth.goal`."""
+    pairs = list(joined(file))
+    with gzip.open(file, "rt", encoding="utf-8") as opened:
+        records = {one["id"]: one for one in map(json.loads, opened) if one["truth"].get("goal")}
+    gold = {key: str(one["truth"]["goal"]) for key, one in records.items()}
+    if not project.exists():
+        used = {key for pair in pairs for key in pair["id"].split("+")}
+        plain = sorted(records.keys() - used)
+        random.Random(SEED).shuffle(plain)
+        source = project.with_suffix(".jsonl")
+        lines = [json.dumps(one) + "\n" for one in [*map(records.get, plain[:PLAIN]), *pairs]]
+        source.write_text("".join(lines), encoding="utf-8")
+        main(["import", str(project), str(source)])
+        main(["run", "cluster", str(project), "--no-labels", "--decide", "auto"])
+        with Project.open(project) as written:
+            joints = {one["id"]: one["truth"]["joint"] for one in pairs}
+            ids = ConversationStore(written).ids(ListQuery())
+            rows = ConversationStore(written).rows(ids)
+            found = [
+                (row.id, [joints[row.external_id]]) for row in rows if row.external_id in joints
+            ]
+            written.write(lambda conn: requests.put_found(conn, found))
+        main(["requests", "goals", str(project)])
+    kinds: dict[str, list[tuple[str, str | None]]] = {"requests": [], "conversations": []}
+    with Project.open(project, read_only=True) as read, read.reading() as conn:
+        names = {
+            row.id: row.external_id
+            for row in ConversationStore(read).rows(ConversationStore(read).ids(ListQuery()))
+        }
+        for key, parts in requests_of(conn, list(names)):
+            known = zip(names[key].split("+"), parts, strict=True)
+            kinds["requests" if len(parts) > 1 else "conversations"] += [
+                (gold[one], part.goal) for one, part in known
+            ]
+    lines = []
+    for kind, every in kinds.items():
+        placed = [(one, goal) for one, goal in every if goal is not None]
+        agreement = v_measure_score(*zip(*placed, strict=True))
+        lines.append(f"| {kind} | {len(every)} | {len(every) - len(placed)} | {agreement:.2f} |")
+    return lines
+
+
 def _figures(counts: Sequence[float]) -> tuple[float, float, float]:
     """Precision, recall and F1 of hits, false ones and missed ones."""
     hits, false, missed = counts
@@ -137,6 +188,7 @@ def run() -> None:
         main(["import", str(project), str(records)])
         main(["run", "complete", str(project), "--mode", "probe", "--no-remaining"])
     print("\n".join(measured(project)))
+    print("\n".join(goals_measured(arguments.file, arguments.folder / f"{name}-goals.wb")))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from engine.store.completeness import requests, score_sets, scores
 from engine.store.completeness.score_sets import ScoreConfig
 from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
+from tests.engine.stages import goal_runs
 from tests.engine.store.support import fill, talk
 from workbench.cli import main
 
@@ -113,6 +115,20 @@ class TestFinding:
         assert main(["requests", "mark", path, "two", "1"]) == 2
         assert "Turns in which the user speaks again: 2, 3" in capsys.readouterr().err
 
+    def test_undo(self, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+        """Each undo takes back the newest mark; what was found is there again, and then there is nothing to undo."""
+        assert main(["requests", "find", path]) == 0
+        assert main(["requests", "mark", path, "two", "3", "--not"]) == 0
+        assert main(["requests", "mark", path, "one", "2"]) == 0
+        assert main(["requests", "mark", path, "one", "2", "--not"]) == 0
+        counts = {"two": 1, "one": 1, "unscored": 1}
+        for name, turn, begins in (("one", 2, False), ("one", 2, True), ("two", 3, False)):
+            said = {"conversation": name, "turn": turn, "begins": begins}
+            assert printed(capsys, "requests", "undo", path) == {"undone": said}
+            counts[name] += 1 if not begins else -1
+            assert {key: len(each) for key, each in found(capsys, path).items()} == counts
+        assert printed(capsys, "requests", "undo", path) == {"undone": None}
+
     def test_the_turn_to_mark_is_listed(
         self, path: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -152,6 +168,53 @@ class TestFinding:
         assert "workbench run complete" in capsys.readouterr().err
 
 
+class TestGoals:
+    def test_each_request_has_a_goal(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Conversations of two goals have both, each by its own request, and those of one keep theirs. A mark makes
+        other requests, its undo brings the goals back, and a merge of goals is one of requests too."""
+        path = str(tmp_path / "goals.wb")
+        one = {
+            each.external_id: [message.content for message in each.messages]
+            for each in goal_runs.conversations(24)
+        }
+        two = {(a, b): f"{a}+{b}" for a, b in combinations(list(one)[:4], 2)}
+        joined = [talk(name, *one[a], *one[b]) for (a, b), name in two.items()]
+        with Project.open(path, create=True) as project:
+            fill(project, [*(talk(name, *said) for name, said in one.items()), *joined])
+            found = [(len(one) + number, [2]) for number in range(1, len(two) + 1)]
+            project.write(lambda conn: requests.put_found(conn, found))
+        assert main(["requests", "goals", path]) == 2
+        assert "workbench run cluster" in capsys.readouterr().err
+        cluster = ["--k1", "4", "--no-labels", "--decide", "none"]
+        assert main(["run", "cluster", path, *cluster]) == 0
+        first = printed(capsys, "requests", "goals", path)
+        assert (first["assigned"], first["novel"]) == (2 * len(two), 0)
+        assert sum(each["requests"] for each in first["goals"]) == len(one) + 2 * len(two)
+        assert sum(each["further"] for each in first["goals"]) == len(two)
+        goals = self.goals(capsys, path)
+        for (a, b), name in two.items():
+            assert goals[name] == [*goals[a], *goals[b]]
+        assert len({*goals["goal-000"], *goals["goal-001"], None}) == 3
+        name = two["goal-000", "goal-001"]
+        assert main(["requests", "mark", path, name, "2", "--not"]) == 0
+        assert len(self.goals(capsys, path)[name]) == 1
+        assert main(["requests", "undo", path]) == 0
+        assert self.goals(capsys, path) == goals
+        assert printed(capsys, "requests", "goals", path)["assigned"] == 0
+        assert (
+            main(["goals", "merge", path, *filter(None, goals[name]), "--label", "Two in one"]) == 0
+        )
+        assert self.goals(capsys, path)[name] == ["Two in one"] * 2
+
+    @staticmethod
+    def goals(capsys: pytest.CaptureFixture[str], path: str) -> dict[str, list[str | None]]:
+        """The goals of the requests of each conversation."""
+        listed = printed(capsys, "requests", "list", path)["conversations"]
+        return {one["conversation"]: [each["goal"] for each in one["requests"]] for one in listed}
+
+
 def test_requests_become_a_project(
     path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,7 +226,8 @@ def test_requests_become_a_project(
     assert [line["id"] for line in lines] == ["two#1", "two#2", "one#1", "unscored#1"]
     assert [len(line["messages"]) for line in lines] == [4, 2, 4, 1]
     assert lines[1]["workbench"] == {
-        "conversation": "two", "request": 2, "requests": 2, "p": pytest.approx(0.3), "state": "incomplete",
+        "conversation": "two", "request": 2, "requests": 2, "goal": None, "p": pytest.approx(0.3),
+        "state": "incomplete",
     }  # fmt: skip
     assert all(line["truth"] is None for line in lines)
     capsys.readouterr()

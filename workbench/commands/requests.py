@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,12 +12,13 @@ from engine.completeness.starts_by_curve import FALL
 from engine.errors import NotFound, NotYet, UsageError
 from engine.filters import ListQuery
 from engine.number_format import counted, probability
+from engine.records.scores import State
 from engine.services.requests import asking_simulation
 from engine.services.workspace import Services, Workspace
 from engine.text import one_line
 from engine.views.requests import requests_of
 from workbench.commands.goals import conversation
-from workbench.commands.narration import Result, narrate, print_json, print_text
+from workbench.commands.narration import Result, narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options
 from workbench.commands.report_text import cell_lines
@@ -93,7 +95,7 @@ def list_requests_options(parser: argparse.ArgumentParser) -> None:
 
 
 def list_requests(arguments: argparse.Namespace) -> int:
-    """Prints the requests of conversations with completeness, a row each, the first ones included.
+    """Prints the requests of conversations with completeness and goal, a row each, the first ones included.
 
     Raises:
         UsageError: Nothing matches.
@@ -107,12 +109,14 @@ def list_requests(arguments: argparse.Namespace) -> int:
     lines = cell_lines(
         [
             ("conversation", "text"), ("request", "count"), ("requests", "count"), ("turn", "count"),
-            ("user messages", "count"), ("state", "text"), ("p", "text"), ("opening", "text"),
+            ("user messages", "count"), ("state", "text"), ("p", "text"), ("goal", "text"),
+            ("opening", "text"),
         ],
         [
             (
                 one_line(names[key], 30), one.number, len(requests), one.turn, one.user_messages,
-                str(one.state), probability(one.p), one_line(one.opening, 60),
+                str(one.state), probability(one.p), one_line(one.goal or "", 30),
+                one_line(one.opening, 60),
             )
             for key, requests in found
             for one in requests
@@ -123,6 +127,45 @@ def list_requests(arguments: argparse.Namespace) -> int:
         for key, requests in found
     ]
     Result(lines, {"conversations": result}).print(arguments.json)
+    return DONE
+
+
+def goals_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `goals`."""
+    parser.add_argument("project")
+    add_filter(parser)
+
+
+def goals(arguments: argparse.Namespace) -> int:
+    """Assigns each request of conversations with several to a goal of the clustering that is shown, and prints how
+    many requests of each goal are complete. The only request of a conversation has the goal of the conversation.
+
+    Raises:
+        UsageError: Nothing matches, nothing was clustered, or summaries were.
+    """
+    with Workspace(Path(arguments.project)) as workspace:
+        wanted = _wanted(workspace.services(), arguments.filter)
+        stage = workspace.goal_stages().assign_requests(read_filter(arguments.filter))
+        run_stages(workspace, [stage])
+        counts: dict[str | None, Counter[str]] = {}
+        with workspace.project.reading() as conn:
+            for _, found in requests_of(conn, wanted):
+                for one in found:
+                    row = counts.setdefault(one.goal, Counter())
+                    row.update(["requests", str(one.state), *["further"] * (one.number > 1)])
+    columns = ("requests", "further", *map(str, State))
+    order = sorted(counts, key=lambda goal: (goal is None, -counts[goal]["requests"], goal or ""))
+    lines = cell_lines(
+        [("goal", "text"), *((name, "count") for name in columns)],
+        [
+            (one_line(goal or "in no goal", 40), *(counts[goal][name] for name in columns))
+            for goal in order
+        ],
+    )
+    values = [{"goal": goal, **{name: counts[goal][name] for name in columns}} for goal in order]
+    Result(lines, {"assigned": stage.assigned, "novel": stage.novel, "goals": values}).print(
+        arguments.json
+    )
     return DONE
 
 
@@ -172,6 +215,31 @@ def mark(arguments: argparse.Namespace) -> int:
         )
     else:
         narrate(f"The conversation has {counted(len(found), 'request')} now.")
+    return DONE
+
+
+def undo_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `undo`."""
+    parser.add_argument("project")
+    parser.add_argument("--annotator", default="", metavar="NAME", help="who takes it back")
+
+
+def undo(arguments: argparse.Namespace) -> int:
+    """Takes back the newest mark that is in force, whichever conversation it is of."""
+    with Workspace(Path(arguments.project)) as workspace:
+        services = workspace.services()
+        undone = services.requests.undo(arguments.annotator)
+        if undone is not None:
+            [row] = services.conversations.rows([undone.conversation_id])
+            turn = services.conversations.messages(row.id)[undone.message].turn
+    if undone is None:
+        Result(["There is nothing to undo."], {"undone": None}).print(arguments.json)
+        return DONE
+    said = "a request begins" if undone.begins else "no request begins"
+    Result(
+        [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],
+        {"undone": {"conversation": row.external_id, "turn": turn, "begins": undone.begins}},
+    ).print(arguments.json)
     return DONE
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UsageError
+from engine.filters import Filter
 from engine.goals.embedders.embedder import Served, embedder_for
 from engine.goals.embedders.vectors import Vectors
 from engine.goals.questions.questions import with_context
@@ -16,6 +17,7 @@ from engine.services.models.run_setup import RunSetup
 from engine.services.run_requests import ASK, ClusteringRequest, ModelRequest
 from engine.stages.goals.as_paper import PaperStage, Wanted
 from engine.stages.goals.assigning import AssignStage
+from engine.stages.goals.assigning_requests import AssignRequestsStage
 from engine.stages.goals.clustering import ClusterStage
 from engine.stages.goals.deciding import DecideStage
 from engine.stages.goals.embedding import EmbedStage, Vectoriser
@@ -198,6 +200,21 @@ class GoalStages:
             embed,
             AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
         ]
+
+    def assign_requests(self, filter: Filter) -> AssignRequestsStage:
+        """The stage that assigns the requests of conversations with several to groups of the clustering that is shown.
+
+        Raises:
+            NotYet: Nothing was clustered yet.
+        """
+        with self.setup.project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        return AssignRequestsStage(
+            self.setup.project,
+            self._vectoriser(stored.embedder, stored.seed),
+            self.queue_cache.decision_log,
+            Selection(filter),
+        )
 
     def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
         """The stage that measures the stability of the clustering that is shown."""

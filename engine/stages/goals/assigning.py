@@ -25,6 +25,19 @@ from engine.worker.client import OnProgress
 BATCH = 4_096
 
 
+def membership_of_groups(
+    project: Project, decision_log: DecisionLog, stored: StoredClustering, report: OnProgress
+) -> tuple[list[str], Membership]:
+    """The ids of the current groups of a clustering, and what their members are like."""
+    report(0, "learning from the groups")
+    state = decision_log.state(stored.id)
+    groups = list(state.current)
+    ids, labels = state.numbers(groups)
+    with project.reading() as conn:
+        _, rows = read_vectors(conn, stored.vector_config, ids)
+    return groups, membership_of(rows, labels, len(groups))
+
+
 class AssignStage(CpuStage):
     """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order."""
 
@@ -81,7 +94,8 @@ class AssignStage(CpuStage):
         if not total:
             return
         learned: list[tuple[list[str], Membership]] = []
-        for _, note in self._live(self._learn, learned.append):
+        learn = partial(membership_of_groups, self._project, self._decision_log, stored)
+        for _, note in self._live(learn, learned.append):
             yield Progress(0, total, note)
         groups, membership = learned[0]
         for start in range(0, total, BATCH):
@@ -102,15 +116,6 @@ class AssignStage(CpuStage):
     def summary(self) -> str:
         """The result in one sentence with counts."""
         return f"Assigned {self.assigned:,} conversations; {self.novel:,} are like no group."
-
-    def _learn(self, report: OnProgress) -> tuple[list[str], Membership]:
-        report(0, "learning from the groups")
-        state = self._decision_log.state(self._stored.id)
-        groups = list(state.current)
-        ids, labels = state.numbers(groups)
-        with self._project.reading() as conn:
-            _, rows = read_vectors(conn, self._stored.vector_config, ids)
-        return groups, membership_of(rows, labels, len(groups))
 
     def _assign(
         self,

@@ -90,18 +90,45 @@ def _summaries(
     return found
 
 
+def of_part(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    first: int,
+    last: int,
+    kind: GoalText,
+    shared: SharedText = NOTHING_SHARED,
+) -> str:
+    """The goal text of a part of a conversation, empty without one.
+
+    Args:
+        first, last: Indices of its first and its last message.
+        kind: Not `summary`.
+        shared: As in `texts`.
+    """
+    start, _ = message_ids(conversation_id)
+    return _written(conn, conversation_id, kind, shared, (start + first, start + last)).text
+
+
 def _written(
-    conn: sqlite3.Connection, conversation_id: int, kind: GoalText, shared: SharedText
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    kind: GoalText,
+    shared: SharedText,
+    among: tuple[int, int] | None = None,
 ) -> GoalEntry:
     """The first message of the user with any text, all of them, or the messages of both sides, as a model reads
-    them, without what is shared."""
+    them, without what is shared.
+
+    Args:
+        among: Ids of the first and the last message that count; None for all.
+    """
     whole: list[str] = []
     own: list[str] = []
     wanted = left = False
     rows: Iterator[tuple[Role, str]] = conn.execute(
         "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
-        (*message_ids(conversation_id), kind == "all"),
+        (*(among or message_ids(conversation_id)), kind == "all"),
     )
     for role, content in rows:
         if not (part := content.strip()):

@@ -29,6 +29,7 @@ from engine.store.migrations.m016_second_goals import m016_second_goals
 from engine.store.migrations.m017_own_group import m017_own_group
 from engine.store.migrations.m018_divergences import m018_divergences
 from engine.store.migrations.m019_requests import m019_requests
+from engine.store.migrations.m020_request_goals import m020_request_goals
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_conversations_scores_verdicts,
@@ -50,6 +51,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m017_own_group,
     m018_divergences,
     m019_requests,
+    m020_request_goals,
 )
 
 SCHEMA = len(MIGRATIONS)

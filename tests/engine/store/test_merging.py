@@ -15,6 +15,7 @@ from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
 from engine.records.triage import Verdict
 from engine.store import settings, verdicts
+from engine.store.completeness import requests
 from engine.store.conversations import ConversationStore
 from engine.store.goals import clusterings
 from engine.store.merging import merge
@@ -250,3 +251,18 @@ def test_a_file_that_is_no_project(tmp_path: Path) -> None:
     with pytest.raises(ProjectError):
         merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert not list(tmp_path.glob("m.wb*"))
+
+
+def test_requests_come_along(tmp_path: Path) -> None:
+    """What was found and marked of requests is taken over, without what was taken back; where both files say something
+    of a conversation, the first one's stays."""
+    for name, message in (("a", 2), ("b", 4)):
+        with Project.open(tmp_path / f"{name}.wb", create=True) as project:
+            fill(project, [talk("both", *map(str, range(6))), talk(name, *f"{name}bcdef")])
+            project.write(partial(requests.put_found, found=[(1, [message])]))
+            project.write(partial(requests.mark, conversation_id=2, message=2, annotator="", begins=True))  # fmt: skip
+            project.write(partial(requests.mark, conversation_id=2, message=4, annotator="", begins=True))  # fmt: skip
+            project.write(requests.undo)
+    merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "all.wb"))
+    with Project.open(tmp_path / "all.wb") as project, project.reading() as conn:
+        assert requests.starts(conn, [1, 2, 3]) == {1: [2], 2: [2], 3: [2]}

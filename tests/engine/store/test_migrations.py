@@ -13,6 +13,7 @@ import pytest
 from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
 from engine.records.interval import Interval
+from engine.records.requests import UndoneMark
 from engine.records.scores import EndingTest, State
 from engine.records.triage import Verdict
 from engine.store import plays, second_verdicts, settings, trees
@@ -244,8 +245,23 @@ def test_what_schema_19_brought(tmp_path: Path) -> None:
         project.write(lambda conn: requests.put_found(conn, [(2, [1])]))
         with project.reading() as conn:
             assert requests.starts(conn, [1, 2]) == {}
-            rows = conn.execute("SELECT message, begins, annotator FROM request_start").fetchall()
-        assert rows == [(1, 0, "ann")]
+            rows = conn.execute("SELECT message, kind, annotator FROM request_mark").fetchall()
+        assert rows == [(1, "none", "ann")]
+
+
+def test_what_schema_20_brought(tmp_path: Path) -> None:
+    """Marks of requests with their undo, and goals of requests, are there; what an earlier file had was found or
+    marked is told apart."""
+    load(RELEASED[18], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        found = conn.execute("SELECT conversation_id, message FROM request_found").fetchall()
+        assert found == [(2, 5)]
+    load(RELEASED[19], tmp_path / "new.wb")
+    with Project.open(tmp_path / "new.wb") as project:
+        with project.reading() as conn:
+            assert requests.goals(conn, 1, [2]) == {(2, 0, 4): "Asking"}
+        assert project.write(requests.undo) == UndoneMark(2, 1, begins=False)
+        assert project.write(requests.undo) is None
 
 
 def test_a_sample_has_something_in_every_table() -> None:

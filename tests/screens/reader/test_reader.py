@@ -49,6 +49,16 @@ class TestRequests:
             await press(pilot, "vertical_line")
             await until(pilot, lambda: "Requests" not in text(pilot))
 
+    async def test_undo_takes_a_mark_back(self) -> None:
+        """`u` takes the newest mark back, and says when there is none left."""
+        async with opened(project_of([conversation(1, 0.9)])) as pilot:
+            await press(pilot, "down", "enter", *["right_square_bracket"] * 2, "vertical_line")
+            await until(pilot, lambda: "Requests" in text(pilot))
+            await press(pilot, "u")
+            await until(pilot, lambda: "Requests" not in text(pilot))
+            await press(pilot, "u")
+            await until(pilot, lambda: "No mark of a request" in text(pilot))
+
     async def test_first_turn_cannot_begin_another_request(self) -> None:
         """The turn of the first message says so, and nothing is stored."""
         async with opened(project_of([conversation(1, 0.9)])) as pilot:

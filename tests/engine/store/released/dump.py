@@ -34,6 +34,7 @@ from engine.store.completeness import (
 )
 from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
 from engine.store.completeness.remaining import RemainingEntry
+from engine.store.completeness.requests import RequestGoal
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import decisions as goal_decisions
@@ -127,6 +128,10 @@ def sample_project(path: Path) -> None:
         project.write(_diverge)
         project.write(lambda conn: requests.put_found(conn, [(2, [5])]))
         project.write(lambda conn: requests.mark(conn, 2, 1, "ann", begins=False))
+        project.write(lambda conn: requests.mark(conn, 2, 5, "ann", begins=False))
+        project.write(requests.undo)
+        goal = RequestGoal(2, 0, 4, "c1", 0.75)
+        project.write(lambda conn: requests.put_goals(conn, 1, 1, [goal]))
 
 
 def _grow(conn: sqlite3.Connection) -> None:
