@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.errors import FormatError, UnknownFormat
-from engine.formats.detect import Join, Records, all_records, sample_of
+from engine.formats.detect import Records, all_records, sample_of
+from engine.formats.file_names import LOG_SUFFIXES, logs_in, stem, suffix
+from engine.formats.input_kinds import Conversations, PassedOver, Unreadable
 from engine.formats.joining import (
     Batches,
     Joinable,
@@ -25,41 +24,13 @@ from engine.formats.joining import (
     name_in,
     with_companions,
 )
-from engine.formats.opening.containers import Content, cannot_open, contents, is_other
-from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
+from engine.formats.opening.containers import Content, cannot_open, contents
+from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 from engine.formats.readers import all_readers, reader_named
-from engine.formats.recognising import reader_of_one
-from engine.formats.single import parse
-from engine.records.imports import Detection, Input, Parsed, Rejected
+from engine.records.imports import Input
 
 STANDARD_INPUT = "standard input"
-UNKNOWN = "unknown"
-SKIPPED = "skipped"
-
-LOG_SUFFIXES = frozenset(
-    (
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".csv",
-        ".tsv",
-        ".parquet",
-        ".db",
-        ".sqlite",
-        ".sqlite3",
-        ".vtt",
-        ".traj",
-        ".eval",
-    )
-)
-"""Endings of logs; a file of a folder or an archive that ends so and fits no format is told as one that was refused."""
-
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_TEXTS = (".txt", ".md", ".log")
-_ARCHIVES = (".zip", ".tar", ".tgz")
-_KNOWN = LOG_SUFFIXES.union(_TEXTS, _ARCHIVES)
-_MOST_NAMED = 3
 
 
 def open_inputs(
@@ -111,11 +82,11 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
         FormatError: It cannot be opened, or nothing in it can be read.
     """
     try:
-        found = contents(os.fspath(path), _stem(Path(path).name))
+        found = contents(os.fspath(path), stem(Path(path).name))
         first = next((one for one in found if one.kind != "other" and one.error is None), None)
         if first is None:
             raise next(one.error for one in found if one.error is not None)
-        records = sample_of(first, _suffix(first.label))
+        records = sample_of(first, suffix(first.label))
     except OSError as error:
         raise cannot_open(os.fspath(path), error) from None
     readable = [frame for frame in records if frame.reason is None]
@@ -123,64 +94,6 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
         reason = records[0].reason if records else "it is empty"
         raise FormatError(f"Nothing in {path} can be read: {reason}.", "Check the file.")
     return readable
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """Whole lines at the end of something that grows. Each is a conversation so far: a later one of the same id goes on
-    with it.
-
-    Attributes:
-        label: Path, or `standard input`.
-        name: After which conversations without an id are named; endings of logs are taken off.
-        before: Number of lines before them.
-        format: Name of the format.
-        chosen: Whether the person chose the format.
-    """
-
-    label: str
-    name: str
-    lines: bytes
-    before: int
-    format: str
-    chosen: bool
-
-
-def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str | None:
-    """The format of lines of which each is a conversation; None if they fit no format, or if conversations are made of
-    several of its lines or files.
-
-    Args:
-        lines: The first lines of the input.
-        format: The format that the person chose, which is the answer if its records are conversations.
-
-    Raises:
-        FormatError: There is no such format.
-    """
-    content = _content_of_lines(label, label, lines)
-    if format is not None:
-        reader_named(format)
-    try:
-        records = Records(content, _suffix(label), format, lines=True)
-    except FormatError:
-        return None
-    reader, first = records.reader, records.first
-    if reader.arrange is not None or reader.thread_of is not None or reader.companions:
-        return None
-    return None if is_answer(first) or is_request(first) else reader.name
-
-
-def open_tail(tail: Tail) -> Input:
-    """Opens lines at the end of something that grows."""
-    content = _content_of_lines(tail.label, tail.name, tail.lines)
-    records = Records(content, _suffix(tail.label), tail.format, lines=True)
-    return _Conversations(content, records, chosen=tail.chosen, before=tail.before, again=True)
-
-
-def _content_of_lines(label: str, name: str, lines: bytes) -> Content:
-    return Content(
-        label, _stem(Path(name).as_posix()), len(lines), stream=lambda: io.BytesIO(lines)
-    )
 
 
 class _Opener:
@@ -205,8 +118,8 @@ class _Opener:
         """Opens a file that the person named; of an archive or a database all that is in it."""
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
-                return [self.stream(path, _stem(Path(path).name), open(path, "rb"))]
-            found = contents(path, _stem(Path(path).name))
+                return [self.stream(path, stem(Path(path).name), open(path, "rb"))]
+            found = contents(path, stem(Path(path).name))
             if len(found) == 1:
                 return [self._opened(found[0])]
         except FileNotFoundError:
@@ -214,7 +127,7 @@ class _Opener:
         except OSError as error:
             raise cannot_open(path, error) from None
         opened = self._all_opened(path, found)
-        if not any(isinstance(one, _Conversations) for one in opened):
+        if not any(isinstance(one, Conversations) for one in opened):
             raise UnknownFormat(
                 f"Nothing in {path} holds conversations in a known format."
                 f" {opened[0].detection.why}",
@@ -244,19 +157,19 @@ class _Opener:
     def _files(self, folder: str, wanted: list[str], others: list[str]) -> Iterator[Input]:
         size = 0
         for path in wanted:
-            name = _stem(Path(os.path.relpath(path, folder)).as_posix())
+            name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
                 found = self._all_opened(path, contents(path, name))
             except (FormatError, OSError) as error:
                 found = [self._refused(Content(path, name, None), error)]
             for opened in found:
-                if isinstance(opened, _PassedOver):
+                if isinstance(opened, PassedOver):
                     others += opened.names
                     size += opened.size
                 else:
                     yield opened
         if others:
-            yield _PassedOver(folder, others, size)
+            yield PassedOver(folder, others, size)
 
     def _all_opened(self, path: str, found: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
@@ -274,46 +187,45 @@ class _Opener:
                 opened.append(self._opened(content, found))
             except (FormatError, OSError) as error:
                 refused = self._refused(content, error)
-                if isinstance(refused, _PassedOver):
+                if isinstance(refused, PassedOver):
                     passed += refused.names
                     size += refused.size
                 else:
                     opened.append(refused)
-        return [*opened, _PassedOver(path, passed, size)] if passed else opened
+        return [*opened, PassedOver(path, passed, size)] if passed else opened
 
-    def _refused(self, content: Content, error: FormatError | OSError) -> _Unreadable | _PassedOver:
+    def _refused(self, content: Content, error: FormatError | OSError) -> Unreadable | PassedOver:
         if content.kind == "table" or (
-            content.error is None and _suffix(content.label) not in LOG_SUFFIXES
+            content.error is None and suffix(content.label) not in LOG_SUFFIXES
         ):
-            return _PassedOver(content.label, [content.label], content.size or 0)
-        return _Unreadable(content, _reason(content.label, error))
+            return PassedOver(content.label, [content.label], content.size or 0)
+        return Unreadable(content, _reason(content.label, error))
 
     def _opened(self, content: Content, found: Sequence[Content] = ()) -> Input:
         if content.error is not None:
             raise content.error
-        suffix = _suffix(content.label)
-        records = Records(content, suffix, self._format, self._all_branches)
+        records = Records(content, suffix(content.label), self._format, self._all_branches)
         chosen = self._format is not None
         if records.reader.companions:
             companions = self._files_beside(content, found, records.reader)
             join = partial(with_companions, companions)
             labels = [file.label for file in companions]
-            return _Conversations(content, records, chosen=chosen, join=join, beside=labels)
+            return Conversations(content, records, chosen=chosen, join=join, beside=labels)
         if records.reader.thread_of is not None:
             threads = self._threads_with(content, found, records.reader.thread_of)
             if len(threads.files) > 1:
                 join = partial(threads.joined, content.label)
-                return _Conversations(
+                return Conversations(
                     content, records, chosen=chosen, join=join, beside=threads.files
                 )
         if is_answer(records.first) or is_request(records.first):
             batches = self._batches_with(content, found)
             note = batches.note(records.first)
             files = batches.files
-            return _Conversations(
+            return Conversations(
                 content, records, chosen=chosen, join=batches.joined, beside=files, note=note
             )
-        return _Conversations(content, records, chosen=chosen)
+        return Conversations(content, records, chosen=chosen)
 
     def _is_companion(self, content: Content, found: Sequence[Content]) -> bool:
         """Whether a file of a folder or an archive is read with another that lies beside it."""
@@ -325,8 +237,7 @@ class _Opener:
             for other in self._beside(content, found):
                 if name_in(other.label)[1] not in _companion_names():
                     with suppress(FormatError, OSError):
-                        suffix = _suffix(other.label)
-                        names |= Records(other, suffix, self._format).reader.companions
+                        names |= Records(other, suffix(other.label), self._format).reader.companions
             self._companions[folder] = names
         return name in self._companions[folder]
 
@@ -342,8 +253,8 @@ class _Opener:
         return [
             one
             for path in paths
-            if os.path.isfile(path) and _suffix(path) == _suffix(content.label)
-            for one in contents(path, _stem(Path(path).name))
+            if os.path.isfile(path) and suffix(path) == suffix(content.label)
+            for one in contents(path, stem(Path(path).name))
             if one.label == path
         ]
 
@@ -402,7 +313,7 @@ def _companion_names() -> frozenset[str]:
 def _joinables(found: Sequence[Content]) -> list[Joinable]:
     """What is in an archive, as files that may have parts of each other."""
     return [
-        Joinable(one.label, partial(all_records, one, _suffix(one.label)))
+        Joinable(one.label, partial(all_records, one, suffix(one.label)))
         for one in found
         if one.kind == "log" and one.error is None
     ]
@@ -414,219 +325,17 @@ def _joinable(path: str) -> Joinable:
     def frames() -> Iterator[Frame]:
         if not os.path.isfile(path):
             return
-        for one in contents(path, _stem(Path(path).name)):
+        for one in contents(path, stem(Path(path).name)):
             if one.label == path and one.kind == "log" and one.error is None:
-                yield from all_records(one, _suffix(path))
+                yield from all_records(one, suffix(path))
 
     return Joinable(path, frames)
 
 
 def _in_lines(path: str) -> bool:
     """Whether a file is JSON Lines by its name."""
-    return _suffix(path) in (".jsonl", ".ndjson")
-
-
-def logs_in(folder: str) -> tuple[list[str], list[str]]:
-    """The files of a folder and of the folders in it, sorted: those that may be logs by their names, and the others."""
-    logs: list[str] = []
-    others: list[str] = []
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(parent, name)
-            (others if is_other(os.path.relpath(path, folder)) else logs).append(path)
-    return sorted(logs), sorted(others)
-
-
-def _suffix(name: str) -> str:
-    lower = name.lower()
-    for ending in _COMPRESSED:
-        lower = lower.removesuffix(ending)
-    return Path(lower).suffix
-
-
-def _stem(name: str) -> str:
-    """A file's name without its endings."""
-    base = name
-    for ending in _COMPRESSED:
-        base = base[: -len(ending)] if base.lower().endswith(ending) else base
-    return base[: -len(_suffix(base))] if _suffix(base) in _KNOWN else base
+    return suffix(path) in (".jsonl", ".ndjson")
 
 
 def _reason(path: str, error: FormatError | OSError) -> str:
     return error.message if isinstance(error, FormatError) else cannot_open(path, error).message
-
-
-class _Conversations:
-    """One input with a known format. A stream can be read once, a file any number of times.
-
-    A record of another shape than the input's is read by the reader that knows it, unless the person chose the format.
-    """
-
-    def __init__(
-        self,
-        content: Content,
-        records: Records,
-        *,
-        chosen: bool,
-        join: Join | None = None,
-        beside: Sequence[str] = (),
-        note: str = "",
-        before: int = 0,
-        again: bool = False,
-    ) -> None:
-        """
-        Args:
-            before: Number of records before the first.
-            again: Whether a record with the id of an earlier one is the same conversation.
-        """
-        self._content = content
-        self._before, self._again = before, again
-        self._join = join
-        self.beside = tuple(path for path in beside if path != content.label)
-        self._note = note
-        self._chosen = chosen
-        self._records = records
-        self._name = content.name.encode("utf-8", "replace").decode("utf-8")
-
-    @property
-    def label(self) -> str:
-        return self._content.label
-
-    @property
-    def size(self) -> int | None:
-        return self._content.size
-
-    @property
-    def detection(self) -> Detection:
-        found = self._records.detection
-        return replace(found, why=found.why + self._note)
-
-    def position(self) -> int:
-        content, position = self._content, self._records.position
-        if content.read is None or content.size is None:
-            return position
-        return min(content.size, position * content.size // max(1, content.read))
-
-    def records(self) -> Iterator[Parsed | Rejected]:
-        ids = _Ids()
-        try:
-            for frame in self._records.frames(self._join):
-                yield self._record(frame, ids)
-        except OSError as error:
-            yield Rejected(None, b"", cannot_open(self.label, error).message)
-        finally:
-            if not self._content.once:
-                self._records.close()
-
-    def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
-        if self._before and frame.number is not None:
-            frame = frame._replace(number=frame.number + self._before)
-        fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
-        found: Parsed | Rejected
-        if frame.reason is not None:
-            found = Rejected(frame.number, frame.raw, frame.reason)
-        else:
-            found = parse(self._records.reader, frame, fallback)
-        if isinstance(found, Rejected) and not self._chosen:
-            other = reader_of_one(frame.value, self._records.reader)
-            read = found if other is None else parse(other, frame._replace(reason=None), fallback)
-            found = read if isinstance(read, Parsed) else found
-        if isinstance(found, Rejected) or self._again:
-            return found
-        free = ids.free(found.conversation.external_id)
-        if free == found.conversation.external_id:
-            return found
-        return replace(found, conversation=replace(found.conversation, external_id=free))
-
-
-class _Ids:
-    """The ids of an input so far. Stores hashes, because there may be millions."""
-
-    def __init__(self) -> None:
-        self._taken: set[int] = set()
-
-    def free(self, wanted: str) -> str:
-        """Returns the id, with `#2`, `#3`, ... if it was used before, and records it."""
-        name, number = wanted, 1
-        while hash(name) in self._taken:
-            number += 1
-            name = f"{wanted}#{number}"
-        self._taken.add(hash(name))
-        return name
-
-
-class _Unreadable:
-    """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
-
-    beside: Sequence[str] = ()
-
-    def __init__(self, content: Content, reason: str) -> None:
-        self._content = content
-        self._reason = reason
-
-    @property
-    def label(self) -> str:
-        return self._content.label
-
-    @property
-    def size(self) -> int | None:
-        return self._content.size
-
-    @property
-    def detection(self) -> Detection:
-        return Detection(UNKNOWN, self._reason)
-
-    def position(self) -> int:
-        return self.size or 0
-
-    def records(self) -> Iterator[Parsed | Rejected]:
-        beginning = b""
-        try:
-            if self._content.stream is not None:
-                with self._content.stream() as stream:
-                    beginning = stream.read(KEPT_OF_OVERSIZED)
-        except OSError:
-            pass
-        yield Rejected(None, beginning, self._reason)
-
-
-class _PassedOver:
-    """An input without records. It names what holds no conversations in a folder or an archive.
-
-    Attributes:
-        size: Size of those files that were looked into, in bytes.
-    """
-
-    beside: Sequence[str] = ()
-
-    def __init__(self, label: str, names: list[str], size: int) -> None:
-        self._label = label
-        self._size = size
-        self.names = names
-
-    @property
-    def label(self) -> str:
-        return self._label
-
-    @property
-    def size(self) -> int:
-        return self._size
-
-    @property
-    def detection(self) -> Detection:
-        some = ", ".join(os.path.basename(name) for name in self.names[:_MOST_NAMED])
-        endings = Counter(_suffix(name) or "no ending" for name in self.names)
-        more = len(self.names) - _MOST_NAMED
-        files = "1 file holds" if len(self.names) == 1 else f"{len(self.names):,} files hold"
-        about = f"{files} no conversations: {some}"
-        if more > 0:
-            about += (
-                f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"
-            )
-        return Detection(SKIPPED, about)
-
-    def position(self) -> int:
-        return self._size
-
-    def records(self) -> Iterator[Parsed | Rejected]:
-        return iter(())

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from engine.check_counts import CheckCounts
-from engine.formats.inputs import SKIPPED
+from engine.formats.input_kinds import SKIPPED
 from engine.number_format import counted
 from engine.records.imports import MOST_LOST, PLACES, Account, SourceReport, Unread
 from engine.text import one_line

@@ -18,7 +18,10 @@ from functools import partial
 from typing import Any, BinaryIO, Literal
 
 from engine.errors import Cancelled, FormatError
-from engine.formats.inputs import SKIPPED, Tail, logs_in, open_inputs, open_tail
+from engine.formats.file_names import logs_in
+from engine.formats.input_kinds import SKIPPED
+from engine.formats.inputs import open_inputs
+from engine.formats.tails import Tail, open_tail
 from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.imports import Input, Parsed, Rejected, SourceReport

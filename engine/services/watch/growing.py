@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from engine.formats.inputs import STANDARD_INPUT, Tail, format_of_lines, logs_in
+from engine.formats.file_names import logs_in
+from engine.formats.inputs import STANDARD_INPUT
+from engine.formats.tails import Tail, format_of_lines
 from engine.stages.importing import STDIN, ImportStage
 from engine.store.project import Project
 

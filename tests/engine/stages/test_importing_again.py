@@ -19,7 +19,7 @@ import pytest
 
 from engine.conversation import Message
 from engine.filters import ListQuery, parse_filter
-from engine.formats import inputs
+from engine.formats import input_kinds
 from engine.jobs.runner import JobDone, JobRunner
 from engine.records.conversations import ConversationRow
 from engine.records.scores import State
@@ -120,7 +120,7 @@ class TestUnchanged:
         assert counted(first) == {"new": 2, "quarantined": 1}
         before = content(Path(project.path))
         with monkeypatch.context() as patch:
-            patch.setattr(inputs, "parse", None)
+            patch.setattr(input_kinds, "parse", None)
             again = read(project, path)
         assert counted(again) == {"unchanged": 2, "quarantined": 1}
         assert again.sources == first.sources

@@ -1,0 +1,58 @@
+"""Names of files: which may hold logs, and what is left of a name without its endings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from engine.formats.opening.containers import is_other
+
+LOG_SUFFIXES = frozenset(
+    (
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".csv",
+        ".tsv",
+        ".parquet",
+        ".db",
+        ".sqlite",
+        ".sqlite3",
+        ".vtt",
+        ".traj",
+        ".eval",
+    )
+)
+"""Endings of logs; a file of a folder or an archive that ends so and fits no format is told as one that was refused."""
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_TEXTS = (".txt", ".md", ".log")
+_ARCHIVES = (".zip", ".tar", ".tgz")
+_KNOWN = LOG_SUFFIXES.union(_TEXTS, _ARCHIVES)
+
+
+def logs_in(folder: str) -> tuple[list[str], list[str]]:
+    """The files of a folder and of the folders in it, sorted: those that may be logs by their names, and the others."""
+    logs: list[str] = []
+    others: list[str] = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            (others if is_other(os.path.relpath(path, folder)) else logs).append(path)
+    return sorted(logs), sorted(others)
+
+
+def suffix(name: str) -> str:
+    """The ending of a file's name in small letters, without that of a compression."""
+    lower = name.lower()
+    for ending in _COMPRESSED:
+        lower = lower.removesuffix(ending)
+    return Path(lower).suffix
+
+
+def stem(name: str) -> str:
+    """A file's name without its endings."""
+    base = name
+    for ending in _COMPRESSED:
+        base = base[: -len(ending)] if base.lower().endswith(ending) else base
+    return base[: -len(suffix(base))] if suffix(base) in _KNOWN else base

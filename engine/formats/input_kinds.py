@@ -1,0 +1,197 @@
+"""What a path turns out to be: an input with conversations, one that cannot be read, or files that were passed over."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from engine.formats.detect import Join, Records
+from engine.formats.file_names import suffix
+from engine.formats.opening.containers import Content, cannot_open
+from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
+from engine.formats.recognising import reader_of_one
+from engine.formats.single import parse
+from engine.records.imports import Detection, Parsed, Rejected
+
+UNKNOWN = "unknown"
+SKIPPED = "skipped"
+
+_MOST_NAMED = 3
+
+
+class Conversations:
+    """One input with a known format. A stream can be read once, a file any number of times.
+
+    A record of another shape than the input's is read by the reader that knows it, unless the person chose the format.
+    """
+
+    def __init__(
+        self,
+        content: Content,
+        records: Records,
+        *,
+        chosen: bool,
+        join: Join | None = None,
+        beside: Sequence[str] = (),
+        note: str = "",
+        before: int = 0,
+        again: bool = False,
+    ) -> None:
+        """
+        Args:
+            before: Number of records before the first.
+            again: Whether a record with the id of an earlier one is the same conversation.
+        """
+        self._content = content
+        self._before, self._again = before, again
+        self._join = join
+        self.beside = tuple(path for path in beside if path != content.label)
+        self._note = note
+        self._chosen = chosen
+        self._records = records
+        self._name = content.name.encode("utf-8", "replace").decode("utf-8")
+
+    @property
+    def label(self) -> str:
+        return self._content.label
+
+    @property
+    def size(self) -> int | None:
+        return self._content.size
+
+    @property
+    def detection(self) -> Detection:
+        found = self._records.detection
+        return replace(found, why=found.why + self._note)
+
+    def position(self) -> int:
+        content, position = self._content, self._records.position
+        if content.read is None or content.size is None:
+            return position
+        return min(content.size, position * content.size // max(1, content.read))
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        ids = _Ids()
+        try:
+            for frame in self._records.frames(self._join):
+                yield self._record(frame, ids)
+        except OSError as error:
+            yield Rejected(None, b"", cannot_open(self.label, error).message)
+        finally:
+            if not self._content.once:
+                self._records.close()
+
+    def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
+        if self._before and frame.number is not None:
+            frame = frame._replace(number=frame.number + self._before)
+        fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
+        found: Parsed | Rejected
+        if frame.reason is not None:
+            found = Rejected(frame.number, frame.raw, frame.reason)
+        else:
+            found = parse(self._records.reader, frame, fallback)
+        if isinstance(found, Rejected) and not self._chosen:
+            other = reader_of_one(frame.value, self._records.reader)
+            read = found if other is None else parse(other, frame._replace(reason=None), fallback)
+            found = read if isinstance(read, Parsed) else found
+        if isinstance(found, Rejected) or self._again:
+            return found
+        free = ids.free(found.conversation.external_id)
+        if free == found.conversation.external_id:
+            return found
+        return replace(found, conversation=replace(found.conversation, external_id=free))
+
+
+class _Ids:
+    """The ids of an input so far. Stores hashes, because there may be millions."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+
+    def free(self, wanted: str) -> str:
+        """Returns the id, with `#2`, `#3`, ... if it was used before, and records it."""
+        name, number = wanted, 1
+        while hash(name) in self._taken:
+            number += 1
+            name = f"{wanted}#{number}"
+        self._taken.add(hash(name))
+        return name
+
+
+class Unreadable:
+    """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
+
+    beside: Sequence[str] = ()
+
+    def __init__(self, content: Content, reason: str) -> None:
+        self._content = content
+        self._reason = reason
+
+    @property
+    def label(self) -> str:
+        return self._content.label
+
+    @property
+    def size(self) -> int | None:
+        return self._content.size
+
+    @property
+    def detection(self) -> Detection:
+        return Detection(UNKNOWN, self._reason)
+
+    def position(self) -> int:
+        return self.size or 0
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        beginning = b""
+        try:
+            if self._content.stream is not None:
+                with self._content.stream() as stream:
+                    beginning = stream.read(KEPT_OF_OVERSIZED)
+        except OSError:
+            pass
+        yield Rejected(None, beginning, self._reason)
+
+
+class PassedOver:
+    """An input without records. It names what holds no conversations in a folder or an archive.
+
+    Attributes:
+        size: Size of those files that were looked into, in bytes.
+    """
+
+    beside: Sequence[str] = ()
+
+    def __init__(self, label: str, names: list[str], size: int) -> None:
+        self._label = label
+        self._size = size
+        self.names = names
+
+    @property
+    def label(self) -> str:
+        return self._label
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def detection(self) -> Detection:
+        some = ", ".join(os.path.basename(name) for name in self.names[:_MOST_NAMED])
+        endings = Counter(suffix(name) or "no ending" for name in self.names)
+        more = len(self.names) - _MOST_NAMED
+        files = "1 file holds" if len(self.names) == 1 else f"{len(self.names):,} files hold"
+        about = f"{files} no conversations: {some}"
+        if more > 0:
+            about += (
+                f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"
+            )
+        return Detection(SKIPPED, about)
+
+    def position(self) -> int:
+        return self._size
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        return iter(())
