@@ -9,11 +9,12 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.messages.call_messages import UNKNOWN_ROLE, json_within
+from engine.formats.messages.chat_message import UNKNOWN_ROLE
 from engine.formats.messages.normalise import RENDERED_CALLS, TIMES
 from engine.formats.messages.order import falls
 from engine.formats.messages.parts import part_kind
 from engine.formats.opening.framing import Envelope
+from engine.formats.paths import json_within
 from engine.formats.reader import ParsedRecord
 from engine.records.imports import Account, Place
 

@@ -51,6 +51,8 @@ class _Filter:
 
 _Step = str | int | _Filter
 _EACH_ELEMENT, _EACH_VALUE = "[]", "{}"
+_MOST_WRAPPED = 3
+"""Times that a text may be JSON within JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,23 @@ def decoded(text: str) -> Any:
         return storable(json.loads(text))
     except (ValueError, RecursionError):
         return text
+
+
+def json_within(value: Any) -> Any:
+    """What a text of JSON holds, also if it was written as JSON more than once; else the value."""
+    for _ in range(_MOST_WRAPPED):
+        if not isinstance(value, str):
+            return value
+        inner = decoded(value)
+        if inner is value and value[:1] == value[-1:] == '"' and len(value) > 1:
+            try:
+                inner = storable(json.loads(value))
+            except (ValueError, RecursionError):
+                return value
+        if inner is value:
+            return value
+        value = inner
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.messages.call_messages import is_response_item, messages_given
+from engine.formats.messages.call_messages import messages_given
 from engine.formats.messages.normalise import (
     as_time,
     created_at,
@@ -17,6 +17,7 @@ from engine.formats.messages.normalise import (
     read_messages,
     record_id,
 )
+from engine.formats.messages.response_items import is_response_item
 from engine.formats.reader import ParsedRecord, Reader
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, json_text
-from engine.formats.messages.call_messages import ChatMessage
+from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import ParsedRecord

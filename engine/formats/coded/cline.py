@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, json_text
-from engine.formats.messages.call_messages import ChatMessage
+from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import created_at, looks_like_message, messages_of
 from engine.formats.reader import ParsedRecord
 

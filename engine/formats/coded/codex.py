@@ -13,8 +13,9 @@ from typing import Any
 from engine.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, as_object
-from engine.formats.messages.call_messages import ChatMessage, is_response_item, response_items
+from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import as_time, messages_of
+from engine.formats.messages.response_items import is_response_item, response_items
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import ParsedRecord
 

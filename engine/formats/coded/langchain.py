@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, json_text
-from engine.formats.messages.call_messages import as_message, langchain_message
+from engine.formats.messages.chat_message import as_message, langchain_message
 from engine.formats.messages.normalise import created_at, messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import as_word, read_path, without

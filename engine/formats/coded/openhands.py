@@ -11,10 +11,11 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import json_text
-from engine.formats.messages.call_messages import ChatMessage, json_within
+from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.messages.parts import answer_text
 from engine.formats.opening.framing import Frame
+from engine.formats.paths import json_within
 from engine.formats.reader import ParsedRecord
 
 _LISTS = ("history", "trajectory", "events")

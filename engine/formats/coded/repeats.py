@@ -9,7 +9,7 @@ from typing import Any
 from engine.conversation import Message
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text
-from engine.formats.messages.call_messages import json_within
+from engine.formats.paths import json_within
 
 _STRUCTURE = ("role", "type", "object", "speaker")
 

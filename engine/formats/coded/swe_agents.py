@@ -10,9 +10,10 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, json_text
-from engine.formats.messages.call_messages import ChatMessage, json_within
+from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
 from engine.formats.messages.roles import role_named
+from engine.formats.paths import json_within
 from engine.formats.reader import ParsedRecord
 
 _JUDGED = (

@@ -6,55 +6,30 @@ OpenTelemetry and OpenInference. Their names do not contradict each other, so on
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.formats.json_values import json_text, storable
+from engine.formats.messages.chat_message import (
+    ChatMessage,
+    as_message,
+    dict_in,
+    langchain_message,
+    list_in,
+    message_of_pair,
+)
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.roles import CHAT_ROLES, role_named
-from engine.formats.paths import decoded
+from engine.formats.messages.response_items import is_response_item, response_items
+from engine.formats.messages.roles import role_named
+from engine.formats.paths import json_within
 
-ChatMessage = dict[str, Any]
-"""A message with role, content, tool_calls, tool_call_id, name and reasoning_content; other keys are facts."""
-
-UNKNOWN_ROLE = "unknown_role"
-"""Key of a message for a role of the log that is no known word; the account counts it."""
-
-_LANGCHAIN_ROLES: dict[str, str] = {
-    **{
-        word: CHAT_ROLES[word]
-        for word in ("human", "ai", "system", "tool", "function", "developer")
-    },
-    "chat": "assistant",
-}
-"""Types of LangChain's messages; `chat` has a role of its own, of which nothing is known."""
 _SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I)
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
-_MOST_WRAPPED = 3
 _ANSWERED = ("text", "call", "reasoning")
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
 _OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer", "replies")
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
-
-
-def json_within(value: Any) -> Any:
-    """What a text of JSON holds, also if it was written as JSON more than once; else the value."""
-    for _ in range(_MOST_WRAPPED):
-        if not isinstance(value, str):
-            return value
-        inner = decoded(value)
-        if inner is value and value[:1] == value[-1:] == '"' and len(value) > 1:
-            try:
-                inner = storable(json.loads(value))
-            except (ValueError, RecursionError):
-                return value
-        if inner is value:
-            return value
-        value = inner
-    return value
 
 
 def messages_given(value: Any) -> list[ChatMessage]:
@@ -161,184 +136,6 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
     return only if isinstance(only, str) and only and key not in _NO_TEXTS else None
 
 
-def as_message(value: Any) -> ChatMessage | None:
-    """A value as a message of a chat API, if it is a message of any known form; else None."""
-    if not isinstance(value, dict):
-        return None
-    if (found := langchain_message(value)) is not None:
-        return found
-    inner: Any = value.get("message")
-    if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
-        return as_message(inner)
-    role = value.get("role")
-    if not isinstance(role, str):
-        return None
-    if "blocks" in value and "content" not in value:  # LlamaIndex
-        rest = {key: entry for key, entry in value.items() if key != "blocks"}
-        value = {**rest, "content": [_block(one) for one in _list(value["blocks"])]}
-    if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
-        return {**value, "content": ""} if len(value) == 1 else None
-    content = value.get("content")
-    if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
-        value = {**value, "content": json_within(content)}  # Strands
-    if role_named(role) is None:  # the name of a tool or an agent stands in its place
-        told = "tool" if value.get("tool_call_id") else "assistant"
-        value = {**value, "role": told, "name": value.get("name") or role}
-        if told == "assistant":
-            value[UNKNOWN_ROLE] = role
-    if "contents" in value or any(_wrapped_call(one) for one in _list(value.get("tool_calls"))):
-        value = _openinference(value)
-    message: ChatMessage = value
-    return message
-
-
-def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
-    """A message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if it is none."""
-    kind = value.get("type")
-    body: Any = value
-    if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:
-        name = str(value["id"][-1])
-        body = _dict(value.get("kwargs"))
-        if "Message" not in name:
-            return None
-        kind = body.get("type", name.partition("Message")[0].lower())
-    elif isinstance(value.get("data"), dict) and "content" in value["data"]:
-        body = value["data"]
-    elif "role" in value and value["role"] not in ("human", "ai"):
-        return None
-    if not isinstance(kind, str) or "content" not in body:
-        return None
-    word = kind.removesuffix("MessageChunk").removesuffix("Message").lower()
-    role = _LANGCHAIN_ROLES.get(word)
-    if role is None:
-        return None
-    extra = body.get("additional_kwargs")
-    extra = extra if isinstance(extra, dict) else {}
-    calls = body.get("tool_calls") or extra.get("tool_calls")
-    content = body["content"]
-    if calls and isinstance(content, list):  # some models' parts repeat the calls
-        content = [one for one in content if not isinstance(one, dict) or part_kind(one) != "call"]
-    rest = {
-        key: entry
-        for key, entry in body.items()
-        if entry not in (None, "", [], {}) and key not in ("type", "content", "tool_calls", "role")
-    }
-    if isinstance(extra, dict) and "tool_calls" in extra and body.get("tool_calls"):
-        rest["additional_kwargs"] = {key: extra[key] for key in extra if key != "tool_calls"}
-    message = {**rest, "role": role, "content": content}
-    if calls:
-        message["tool_calls"] = calls
-    if isinstance(extra.get("reasoning_content"), str):
-        message["reasoning_content"] = extra["reasoning_content"]
-    if role == "tool" and not isinstance(content, str | list):
-        message["content"] = json_text(content)
-    return message
-
-
-def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
-    """The messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each other
-    are one message."""
-    found: list[ChatMessage] = []
-    others: list[dict[str, Any]] = []
-
-    def writing(part: str) -> ChatMessage:
-        """The message of the assistant to which a part of it belongs."""
-        last = found[-1] if found else {}
-        ends = ("tool_calls",) if part == "tool_calls" else ("tool_calls", "content")
-        begun = last.get("role") == "assistant" and "reasoning_content" in last
-        if last.get("role") == "assistant" and part == "tool_calls":
-            return last
-        if not begun or any(last.get(end) for end in ends):
-            found.append({"role": "assistant", "content": ""})
-        return found[-1]
-
-    for item in items:
-        kind = str(item.get("type", "message"))
-        rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
-        if kind == "reasoning":
-            texts = [
-                one["text"]
-                for key in ("summary", "content")
-                for one in _list(item.get(key))
-                if isinstance(one, dict) and isinstance(one.get("text"), str)
-            ]
-            message = writing("reasoning_content")
-            before = message.get("reasoning_content", "")
-            message["reasoning_content"] = "\n".join(filter(None, [before, *texts]))
-            _add_facts(message, rest)
-        elif kind.endswith("_output"):
-            answer = {"role": "tool", "content": _answer(item.get("output"))}
-            found.append({**rest, **answer, "tool_call_id": item.get("call_id")})
-        elif kind.endswith("_call"):
-            message = writing("tool_calls")
-            message.setdefault("tool_calls", []).append(_item_call(item, kind))
-            _add_facts(message, rest)
-            if isinstance(item.get("output"), str):
-                answer = {"role": "tool", "content": item["output"]}
-                found.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
-        elif item.get("role") == "assistant":
-            message = writing("content")
-            message["content"] = item.get("content") or ""
-            message |= rest
-        elif message := as_message(item):  # type: ignore[assignment]
-            found.append({key: value for key, value in message.items() if key != "type"})
-        else:  # such as the list of a server's tools
-            others.append(dict(item))
-    if others and found:
-        found[0].setdefault("items", []).extend(others)
-    return found
-
-
-def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
-    """Adds what is said of an item to its message; what another item of the message has as well goes to `items`."""
-    other = {key: value for key, value in facts.items() if message.get(key, value) != value}
-    for key, value in facts.items():
-        message.setdefault(key, value)
-    if other:
-        message.setdefault("items", []).append(other)
-
-
-_ITEM_KEYS = frozenset(
-    (
-        *("type", "role", "content", "name", "arguments", "input", "call_id", "output"),
-        *("summary", "encrypted_content", "action", "queries"),
-    )
-)
-
-
-_OTHER_ITEMS = frozenset(
-    ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
-)
-"""Items that are neither messages nor calls."""
-
-
-def is_response_item(value: Any) -> bool:
-    """Whether a value is an item of the Responses API that is no message with role and content."""
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        return False
-    kind = value["type"]
-    return (
-        (kind.endswith(("_call", "_call_output")) and kind != "tool_call")
-        or (kind == "reasoning" and "summary" in value)
-        or kind in _OTHER_ITEMS
-    )
-
-
-def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    arguments = next(
-        (item[key] for key in ("arguments", "input", "action", "queries") if key in item), None
-    )
-    return {
-        "name": item.get("name") or kind.removesuffix("_call"),
-        "arguments": {} if arguments is None else arguments,
-        "id": item.get("call_id") or item.get("id"),
-    }
-
-
-def _answer(output: Any) -> Any:
-    return output if isinstance(output, str | list) else json_text(output)
-
-
 def _of_list(values: list[Any]) -> list[ChatMessage]:
     if len(values) == 1 and isinstance(values[0], list):
         return _of_list(values[0])
@@ -358,15 +155,15 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
                 "role": "tool",
                 "name": value["role"],
             }  # as Langfuse has it of LangChain
-        message = as_message(value) or _pair(value)
+        message = as_message(value) or message_of_pair(value)
         if message is None and isinstance(value, dict) and part_kind(value) in _ANSWERED:
             return [{"role": "assistant", "content": values}]  # parts of one answer
         if message is None:
             return []
         found.append(message)
-        for call in _list(message.get("tool_calls")):
+        for call in list_in(message.get("tool_calls")):
             called.add(
-                str(_dict(_dict(call).get("function")).get("name") or _dict(call).get("name"))
+                str(dict_in(dict_in(call).get("function")).get("name") or dict_in(call).get("name"))
             )
     return found
 
@@ -379,15 +176,15 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
             return []
         for name in ("contentBlockStart", "contentBlockDelta"):  # Bedrock Converse
             event = {**event, **event[name]} if isinstance(event.get(name), dict) else event
-        begun = _dict(event.get("content_block") or event.get("start"))
-        delta = _dict(event.get("delta"))
+        begun = dict_in(event.get("content_block") or event.get("start"))
+        delta = dict_in(event.get("delta"))
         if not begun and not delta.keys() & _DELTAS:
             continue
         at = str(event.get("index", event.get("contentBlockIndex")))
         block = blocks.setdefault(at, {"type": "text"})
-        used = _dict(begun.get("toolUse"))
+        used = dict_in(begun.get("toolUse"))
         block |= {**begun, "type": "tool_use", **used} if used else begun
-        delta = {**delta, **_dict(delta.get("toolUse")), **_dict(delta.get("reasoningContent"))}
+        delta = {**delta, **dict_in(delta.get("toolUse")), **dict_in(delta.get("reasoningContent"))}
         for key in ("text", "thinking"):
             if isinstance(delta.get(key), str):
                 before = block.get(key)
@@ -402,14 +199,6 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
 
 
 _DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
-
-
-def _pair(value: Any) -> ChatMessage | None:
-    """A message that is a role and a text, as LangChain takes it."""
-    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(x, str) for x in value):
-        return None
-    role = _LANGCHAIN_ROLES.get(value[0].lower(), value[0].lower())
-    return {"role": role, "content": value[1]} if role in _LANGCHAIN_ROLES.values() else None
 
 
 def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
@@ -450,53 +239,5 @@ def _instructions(request: Mapping[str, Any], found: list[ChatMessage]) -> list[
     return [{"role": "system", "content": said}] if isinstance(said, str | list) else []
 
 
-def _block(block: Any) -> Any:
-    """A block of LlamaIndex as a part."""
-    if not isinstance(block, dict) or "block_type" not in block:
-        return block
-    return {**block, "type": block["block_type"]}
-
-
-def _are_parts(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        (isinstance(one, dict) and part_kind(one) not in ("unknown", "mark")) or _is_text(one)
-        for one in value
-    )
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("text"), str)
-
-
 def _first(value: Mapping[str, Any], keys: Iterable[str]) -> Any:
     return next((value[key] for key in keys if value.get(key) is not None), None)
-
-
-def _wrapped_call(call: Any) -> bool:
-    return isinstance(call, dict) and isinstance(call.get("tool_call"), dict)
-
-
-def _openinference(value: dict[str, Any]) -> ChatMessage:
-    message = {key: entry for key, entry in value.items() if key != "contents"}
-    parts = [
-        one.get("message_content", one)
-        for one in _list(value.get("contents"))
-        if isinstance(one, dict)
-    ]
-    if parts and not message.get("content"):
-        message["content"] = parts
-    calls = [
-        one.get("tool_call", one) for one in _list(value.get("tool_calls")) if isinstance(one, dict)
-    ]
-    if calls:
-        message["tool_calls"] = calls
-    message.setdefault("content", "")
-    return message
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

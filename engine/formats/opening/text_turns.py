@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from engine.formats.messages.call_messages import UNKNOWN_ROLE
+from engine.formats.messages.chat_message import UNKNOWN_ROLE
 from engine.formats.messages.roles import ASSISTANTS, USERS
 from engine.formats.opening.framing import MAX_RECORD, Frame
 from engine.formats.opening.source import Source

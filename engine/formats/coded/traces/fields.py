@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from engine.formats.json_values import json_text
-from engine.formats.messages.call_messages import json_within
+from engine.formats.paths import json_within
 
 SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
 """Names under which tools keep the id of a session."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.formats.coded.traces.fields import as_text, facts_of, first, object_in, objects_in
 from engine.formats.coded.traces.spans import Span, time_text
-from engine.formats.messages.call_messages import json_within
+from engine.formats.paths import json_within
 
 
 def span_of(record: Any) -> Span | None:

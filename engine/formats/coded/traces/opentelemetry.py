@@ -15,8 +15,8 @@ from engine.formats.coded.traces.fields import (
     objects_in,
 )
 from engine.formats.coded.traces.spans import Span, time_text
-from engine.formats.messages.call_messages import json_within
 from engine.formats.opening.framing import Frame
+from engine.formats.paths import json_within
 
 
 def _nested(value: Any) -> Any:

@@ -17,15 +17,15 @@ from engine.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.messages.call_messages import (
-    ChatMessage,
-    json_within,
     messages_answered,
     messages_given,
     text_answered,
     text_given,
 )
+from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import as_time, messages_of
 from engine.formats.opening.framing import Frame
+from engine.formats.paths import json_within
 from engine.formats.reader import ParsedRecord
 
 SPANS, ABOUT = "spans", "about"

@@ -1,0 +1,160 @@
+"""Reads one message in the form of any chat API, or of LangChain, as a message of one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.formats.json_values import json_text
+from engine.formats.messages.parts import part_kind
+from engine.formats.messages.roles import CHAT_ROLES, role_named
+from engine.formats.paths import json_within
+
+ChatMessage = dict[str, Any]
+"""A message with role, content, tool_calls, tool_call_id, name and reasoning_content; other keys are facts."""
+
+UNKNOWN_ROLE = "unknown_role"
+"""Key of a message for a role of the log that is no known word; the account counts it."""
+
+_LANGCHAIN_ROLES: dict[str, str] = {
+    **{
+        word: CHAT_ROLES[word]
+        for word in ("human", "ai", "system", "tool", "function", "developer")
+    },
+    "chat": "assistant",
+}
+"""Types of LangChain's messages; `chat` has a role of its own, of which nothing is known."""
+
+
+def as_message(value: Any) -> ChatMessage | None:
+    """A value as a message of a chat API, if it is a message of any known form; else None."""
+    if not isinstance(value, dict):
+        return None
+    if (found := langchain_message(value)) is not None:
+        return found
+    inner: Any = value.get("message")
+    if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
+        return as_message(inner)
+    role = value.get("role")
+    if not isinstance(role, str):
+        return None
+    if "blocks" in value and "content" not in value:  # LlamaIndex
+        rest = {key: entry for key, entry in value.items() if key != "blocks"}
+        value = {**rest, "content": [_block(one) for one in list_in(value["blocks"])]}
+    if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
+        return {**value, "content": ""} if len(value) == 1 else None
+    content = value.get("content")
+    if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
+        value = {**value, "content": json_within(content)}  # Strands
+    if role_named(role) is None:  # the name of a tool or an agent stands in its place
+        told = "tool" if value.get("tool_call_id") else "assistant"
+        value = {**value, "role": told, "name": value.get("name") or role}
+        if told == "assistant":
+            value[UNKNOWN_ROLE] = role
+    if "contents" in value or any(_wrapped_call(one) for one in list_in(value.get("tool_calls"))):
+        value = _openinference(value)
+    message: ChatMessage = value
+    return message
+
+
+def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
+    """A message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if it is none."""
+    kind = value.get("type")
+    body: Any = value
+    if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:
+        name = str(value["id"][-1])
+        body = dict_in(value.get("kwargs"))
+        if "Message" not in name:
+            return None
+        kind = body.get("type", name.partition("Message")[0].lower())
+    elif isinstance(value.get("data"), dict) and "content" in value["data"]:
+        body = value["data"]
+    elif "role" in value and value["role"] not in ("human", "ai"):
+        return None
+    if not isinstance(kind, str) or "content" not in body:
+        return None
+    word = kind.removesuffix("MessageChunk").removesuffix("Message").lower()
+    role = _LANGCHAIN_ROLES.get(word)
+    if role is None:
+        return None
+    extra = body.get("additional_kwargs")
+    extra = extra if isinstance(extra, dict) else {}
+    calls = body.get("tool_calls") or extra.get("tool_calls")
+    content = body["content"]
+    if calls and isinstance(content, list):  # some models' parts repeat the calls
+        content = [one for one in content if not isinstance(one, dict) or part_kind(one) != "call"]
+    rest = {
+        key: entry
+        for key, entry in body.items()
+        if entry not in (None, "", [], {}) and key not in ("type", "content", "tool_calls", "role")
+    }
+    if isinstance(extra, dict) and "tool_calls" in extra and body.get("tool_calls"):
+        rest["additional_kwargs"] = {key: extra[key] for key in extra if key != "tool_calls"}
+    message = {**rest, "role": role, "content": content}
+    if calls:
+        message["tool_calls"] = calls
+    if isinstance(extra.get("reasoning_content"), str):
+        message["reasoning_content"] = extra["reasoning_content"]
+    if role == "tool" and not isinstance(content, str | list):
+        message["content"] = json_text(content)
+    return message
+
+
+def message_of_pair(value: Any) -> ChatMessage | None:
+    """A message that is a role and a text, as LangChain takes it."""
+    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(x, str) for x in value):
+        return None
+    role = _LANGCHAIN_ROLES.get(value[0].lower(), value[0].lower())
+    return {"role": role, "content": value[1]} if role in _LANGCHAIN_ROLES.values() else None
+
+
+def _block(block: Any) -> Any:
+    """A block of LlamaIndex as a part."""
+    if not isinstance(block, dict) or "block_type" not in block:
+        return block
+    return {**block, "type": block["block_type"]}
+
+
+def _are_parts(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        (isinstance(one, dict) and part_kind(one) not in ("unknown", "mark")) or _is_text(one)
+        for one in value
+    )
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("text"), str)
+
+
+def _wrapped_call(call: Any) -> bool:
+    return isinstance(call, dict) and isinstance(call.get("tool_call"), dict)
+
+
+def _openinference(value: dict[str, Any]) -> ChatMessage:
+    message = {key: entry for key, entry in value.items() if key != "contents"}
+    parts = [
+        one.get("message_content", one)
+        for one in list_in(value.get("contents"))
+        if isinstance(one, dict)
+    ]
+    if parts and not message.get("content"):
+        message["content"] = parts
+    calls = [
+        one.get("tool_call", one)
+        for one in list_in(value.get("tool_calls"))
+        if isinstance(one, dict)
+    ]
+    if calls:
+        message["tool_calls"] = calls
+    message.setdefault("content", "")
+    return message
+
+
+def dict_in(value: Any) -> dict[str, Any]:
+    """A value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_in(value: Any) -> list[Any]:
+    """A value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
