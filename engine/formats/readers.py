@@ -13,12 +13,14 @@ from engine.formats.coded import (
     claude_code,
     cline,
     codex,
+    conversation_rows,
     form_runs,
     gemini_cli,
     langchain,
     openclaw,
     openhands,
     recllmsim,
+    rows,
     sgd,
     sharded_logs,
     swe_agents,
@@ -26,7 +28,6 @@ from engine.formats.coded import (
 )
 from engine.formats.coded.chat_logs import CHAT_LOGS
 from engine.formats.coded.model_calls import MODEL_CALLS
-from engine.formats.coded.rows import ROWS
 from engine.formats.coded.traces.readers import TRACES
 from engine.formats.mappings.mapping import load_mapping
 from engine.formats.mappings.reading import reader_of
@@ -70,7 +71,22 @@ _CODED: tuple[Reader, ...] = (
         sample="taskmaster4.json",
     ),
     gemini_cli.lines_of(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
-    *ROWS,
+    Reader(
+        "rows",
+        rows.recognise,
+        rows.read,
+        arrange=rows.arrange,
+        conditions=2,
+        title="rows that are a message, or a question with its answer, of a named conversation",
+        sample="doc/messages.csv",
+    ),
+    Reader(
+        "conversation_rows",
+        conversation_rows.recognise,
+        conversation_rows.read,
+        arrange=conversation_rows.arrange,
+        title="rows that are a conversation: a list of messages, a transcript, or questions with their answers",
+    ),
     Reader(
         "claude_code",
         claude_code.recognise,
