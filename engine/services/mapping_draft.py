@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping as Table
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.conversation import Conversation
 from engine.errors import FormatError
-from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED
 from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
-from engine.formats.mappings.arranging import arranged, divided_texts
+from engine.formats.mappings.arranging import divided_texts
 from engine.formats.mappings.guessing import IN_TURN, Guess, below, divided, guesses
 from engine.formats.mappings.mapping import (
     DESTINATIONS,
@@ -29,19 +25,17 @@ from engine.formats.mappings.mapping import (
     Transcript,
     read_mapping,
 )
-from engine.formats.mappings.reading import reader_of
+from engine.formats.mappings.writing import as_toml
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath, as_word, read_path
 from engine.formats.readers import built_in, mapping_folder
 from engine.formats.recognising import choose_reader
-from engine.formats.single import parse
 from engine.number_format import counted
-from engine.records.imports import Account, Parsed, Rejected
+from engine.records.imports import Account
+from engine.services.mapping_trial import Trial, tried
 
 _CHOICES = 12
 _EXAMPLE = 60
-_SHOWN = 2
-_MESSAGES_TRIED = 5_000
 _LOOKED_AT = 200
 """Records in which text is looked for that is in no message."""
 
@@ -96,59 +90,6 @@ def value_words(value: str) -> str:
         ". and replies": "each record and replies",
     }
     return words.get(value, value)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What a draft reads from the records: where their text went, two conversations, and why a record was rejected.
-
-    Attributes:
-        whole: Whether all of the file was read, and not its beginning only.
-        roles: Messages by role.
-        unsaid: Paths of written text that is in no message, the longest first.
-    """
-
-    conversations: int
-    messages: int
-    rejected: int
-    reason: str
-    account: Account
-    shown: tuple[Conversation, ...]
-    whole: bool = True
-    roles: Table[str, int] = field(default_factory=dict)
-    unsaid: tuple[str, ...] = ()
-
-    @property
-    def counts(self) -> str:
-        """What was read, in words."""
-        start = "Read so" if self.whole else "Read so, of the beginning of the file"
-        spoken = ", ".join(f"{count:,} {role}" for role, count in self.roles.items())
-        some = counted(self.conversations, "conversation")
-        return f"{start}: {some}, {counted(self.messages, 'message')}" + (
-            f" ({spoken})" if spoken else ""
-        )
-
-    @property
-    def doubts(self) -> list[str]:
-        """What looks wrong, in words."""
-        doubts = []
-        if self.rejected:
-            doubts.append(f"{self.rejected:,} not read: {self.reason}.")
-        silent = [role for role in ("user", "assistant") if not self.roles.get(role)]
-        if self.messages:
-            doubts += [f"Nothing is said by the {role}." for role in silent]
-        if self.account.warns:
-            lost = self.account.share("nowhere")
-            doubts.append(f"{lost:.1%} of the text goes nowhere.")
-        if self.account.out_of_order:
-            some = counted(self.account.out_of_order, "conversation")
-            doubts.append(f"In {some} a message has an earlier time than one before it.")
-        return doubts
-
-    @property
-    def remark(self) -> str:
-        """Where more text is that may belong to the conversation, in words; empty if there is none."""
-        return f"In no message: {', '.join(self.unsaid)}" if self.unsaid else ""
 
 
 def refusal_of(path: str) -> str | None:
@@ -304,47 +245,11 @@ class MappingDraft:
 
     def try_out(self) -> Trial:
         """Reads the records with the draft, up to some thousand messages."""
-        account = Account()
-        shown: list[Conversation] = []
-        roles: Counter[str] = Counter()
-        conversations = rejected = 0
-        reason = ""
         try:
             mapping = self.mapping()
         except (BadMapping, BadPath) as error:
-            return Trial(0, 0, len(self._frames), str(error), account, ())
-        size = sum(len(frame.raw) for frame in self._frames)
-        whole = len(self._frames) < RECORDS_TRIED and size < BYTES_TRIED
-        reader = reader_of(mapping)
-        for number, frame in enumerate(arranged(mapping, self._frames), 1):
-            if roles.total() >= _MESSAGES_TRIED:
-                whole = False
-                break
-            found = (
-                Rejected(frame.number, frame.raw, frame.reason)
-                if frame.reason
-                else parse(reader, frame, str(number))
-            )
-            if isinstance(found, Parsed):
-                conversations += 1
-                roles.update(message.role for message in found.conversation.messages)
-                account.include(found.account)
-                if len(shown) < _SHOWN:
-                    shown.append(found.conversation)
-            else:
-                rejected += 1
-                reason = reason or found.reason
-        return Trial(
-            conversations,
-            roles.total(),
-            rejected,
-            reason,
-            account,
-            tuple(shown),
-            whole,
-            roles,
-            self._unsaid(),
-        )
+            return Trial(0, 0, len(self._frames), str(error), Account(), ())
+        return replace(tried(mapping, self._frames), unsaid=self._unsaid())
 
     def _unsaid(self) -> tuple[str, ...]:
         """Fields with written text that no line names."""
@@ -668,38 +573,3 @@ def _fitting(key: str, fields: Sequence[of.Field]) -> list[of.Field]:
 def format_name(text: str) -> str:
     """A text as the name of a format: small letters, digits and underscores."""
     return re.sub(r"\W+", "_", text).strip("_").lower() or "my_format"
-
-
-def as_toml(table: Table[str, Any]) -> str:
-    """A mapping file's content as TOML: plain keys first, then tables, then lists of tables."""
-    plain: list[str] = []
-    tables: list[str] = []
-    for key, value in table.items():
-        if isinstance(value, dict):
-            rows = [f"{_toml_key(name)} = {_toml(entry)}" for name, entry in value.items()]
-            tables.append("\n".join(["", f"[{key}]", *rows]))
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            for entry in value:
-                rows = [f"{_toml_key(name)} = {_toml(inner)}" for name, inner in entry.items()]
-                tables.append("\n".join(["", f"[[{key}]]", *rows]))
-        else:
-            plain.append(f"{key} = {_toml(value)}")
-    return "\n".join([*plain, *tables]) + "\n"
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML: a text, a truth value, a list, or a table within a line."""
-    if isinstance(value, dict):
-        return (
-            "{ "
-            + ", ".join(f"{_toml_key(key)} = {_toml(one)}" for key, one in value.items())
-            + " }"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    # JSON and TOML write texts and truth values alike
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)

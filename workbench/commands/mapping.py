@@ -13,7 +13,8 @@ from engine.conversation import Conversation
 from engine.errors import FormatError, UnknownFormat, UsageError
 from engine.records.imports import PLACES
 from engine.services.import_accounts import file_of, shares_line
-from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
+from engine.services.mapping_draft import Line, MappingDraft, format_name
+from engine.services.mapping_trial import Trial
 from engine.text import one_line
 from workbench.commands.narration import print_json, print_text
 

@@ -15,7 +15,8 @@ from textual.widgets.option_list import Option
 
 from engine.errors import FormatError
 from engine.records.imports import PLACES
-from engine.services.mapping_draft import Line, MappingDraft, Trial, format_name
+from engine.services.mapping_draft import Line, MappingDraft, format_name
+from engine.services.mapping_trial import Trial
 from engine.text import display_safe, one_line
 from screens.shell.dialogs.basic import ChoiceDialog, Dialog, TextDialog, hint_line
 from screens.widgets.background import background
