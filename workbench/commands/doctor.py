@@ -15,7 +15,7 @@ from engine.text import display_safe
 from workbench.commands.narration import print_json
 from workbench.doctor import report
 from workbench.exits import DONE, FAILED
-from workbench.reachable import network_checks
+from workbench.network_checks import network_checks
 
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 

@@ -15,7 +15,7 @@ from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.services.network import NetworkService
 from engine.store.project import Project
 from workbench.doctor import Check
-from workbench.reachable import network_checks
+from workbench.network_checks import network_checks
 
 
 def network(data: Path, project: Path | None = None) -> Check:
@@ -77,7 +77,7 @@ def test_the_guard() -> None:
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["guard"]["status"] == "ok"
     code = (
-        "import pathlib, sys; from workbench.reachable import network_checks;"
+        "import pathlib, sys; from workbench.network_checks import network_checks;"
         "print(*[check.status for check in network_checks(pathlib.Path(sys.argv[1]))])"
     )
     bare = subprocess.run(
