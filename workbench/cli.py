@@ -367,18 +367,33 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
     return joined
 
 
+_BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
+"""Options that stand before a command, or without one."""
+
+
 def _with_command(words: list[str]) -> list[str]:
-    """The arguments with the command that may be left out: `open` before a project, `start` after `train`.
+    """The arguments with the command that may be left out: `open` before a project or before options of `open`,
+    `start` after `train`.
 
     Raises:
         UsageError: The first word is neither a command nor a project, or the second is no command of its group.
     """
     if not words and sys.stdin.isatty() and sys.stdout.isatty():
         return ["open"]
-    if not words or words[0].startswith("-"):
+    if not words:
         return words
     first, *rest = words
     commands = list(dict.fromkeys(command.words.split()[0] for command in COMMANDS))
+    if first.startswith("-"):
+        if any(option.startswith(first) for option in _BEFORE_COMMAND):
+            return words
+        plain = next((word for word in rest if not word.startswith("-")), "")
+        if plain in commands and not os.path.exists(plain):
+            raise UsageError(
+                f"The option {first} stands before the command.",
+                f"The options of a command follow it; `workbench help {plain}` lists them.",
+            )
+        return ["open", *words]
     if first not in commands:
         if not _may_be_project(first):
             _refuse_unknown(first, "", commands, rest)

@@ -98,6 +98,28 @@ class TestWords:
         assert not list(tmp_path.glob("octobre*"))
 
     @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("--read-only", "none.wb"), "none.wb"),
+            (("--read-only", "logs.jsonl"), "--read-only is for a project"),
+            (("--theme", "dim", "none.wb"), "open: argument --theme"),
+            (("-o", "made.wb", "none.jsonl"), "There is no file or folder none.jsonl"),
+            (("--read-only", "demo"), "`workbench help demo` lists them"),
+            (("--json", "status", "none.wb"), "`workbench help status` lists them"),
+        ],
+    )
+    def test_options_before_a_path_are_those_of_open(
+        self, words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Options before a path open it, as they do behind it; before a command they are refused with their place."""
+        monkeypatch.chdir(tmp_path)
+        Path("logs.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
+        done = workbench(*words)
+
+        assert done.returncode in (1, 2)
+        assert said in done.stderr.decode()
+
+    @pytest.mark.parametrize(
         ("words", "code"),
         [
             (("status", "none.wb"), 1),
