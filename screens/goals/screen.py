@@ -210,6 +210,17 @@ class GoalsScreen(DecisionScreen):
         key = self.table.cursor_id
         return None if key is None else self._by_key.get(key)
 
+    def _is_clustered(self) -> bool:
+        """Whether there is a clustering; says what makes one where there is none."""
+        if self.has_class("-empty"):
+            key = self._key_of("goals.run-clustering")
+            self.notify(f"No clustering was made yet; {key} makes one.", markup=False)
+        return self.clustering is not None
+
+    def _chosen(self) -> GoalGroup | None:
+        """The group under the cursor; without a clustering, says what makes one."""
+        return self.group if self._is_clustered() else None
+
     # Detail and map
 
     def _show_map(self, points: list[MapPoint]) -> None:
@@ -270,7 +281,7 @@ class GoalsScreen(DecisionScreen):
 
     def action_judge(self) -> None:
         """Goes to triage of the members of the group under the cursor."""
-        group, conversations = self.group, self.services.conversations
+        group, conversations = self._chosen(), self.services.conversations
         if group is None:
             return
         name = f"goal “{label_of(group, 40)}” {self.filter}".rstrip()
@@ -283,7 +294,7 @@ class GoalsScreen(DecisionScreen):
 
     def action_outliers(self) -> None:
         """Opens the conversations that are in no group."""
-        if self.clustering is not None:
+        if self._is_clustered():
             self._open(None)
 
     def action_sort(self) -> None:
@@ -321,12 +332,12 @@ class GoalsScreen(DecisionScreen):
 
     def action_merges(self) -> None:
         """Opens the tree of merges."""
-        if self.clustering is not None:
+        if self._is_clustered():
             self.app.push_screen(GoalTreeScreen(self.services, self.feed, self.MODE))
 
     def action_drift(self) -> None:
         """Opens the drift of the shares."""
-        if self.clustering is not None:
+        if self._is_clustered():
             self.app.push_screen(GoalDriftScreen(self.services, self.feed, self.MODE))
 
     def action_clustering(self) -> None:
@@ -337,14 +348,12 @@ class GoalsScreen(DecisionScreen):
                 self.write(lambda: self.goals.show(number))
 
         def ask(found: list[ClusteringRow]) -> None:
-            if not found:
-                self.notify("No clustering was made yet; r makes one.", markup=False)
-                return
             now = self.clustering.id if self.clustering is not None else None
             choices = [(row.id, clustering_line(row)) for row in found]
             self.app.push_screen(ChoiceDialog("Clustering", choices, now), chosen)
 
-        self.in_background(self.goals.clusterings, ask, group="clusterings")
+        if self._is_clustered():
+            self.in_background(self.goals.clusterings, ask, group="clusterings")
 
     def action_leave(self) -> None:
         """Leaves the search, or the map."""
@@ -385,7 +394,7 @@ class GoalsScreen(DecisionScreen):
 
     def action_rename(self) -> None:
         """Edits the label of the group under the cursor."""
-        group = self.group
+        group = self._chosen()
         if group is None or not self.may_write():
             return
 
@@ -396,19 +405,20 @@ class GoalsScreen(DecisionScreen):
 
     def action_pin(self) -> None:
         """Pins the group under the cursor, or unpins it."""
-        group = self.group
+        group = self._chosen()
         if group is None or not self.may_write():
             return
         self.write(lambda: self.goals.pin(group.id, on=not group.pinned))
 
     def action_split(self) -> None:
         """Splits the group under the cursor, after a preview of the parts."""
-        if self.group is not None and self.may_write():
-            split_group(self, self.goals, self.group, self.write)
+        group = self._chosen()
+        if group is not None and self.may_write():
+            split_group(self, self.goals, group, self.write)
 
     def action_split_proposals(self) -> None:
         """Lists the groups that seem to hold several goals; the one that is chosen is split after a preview."""
-        if self.clustering is None or not self.may_write():
+        if not self._is_clustered() or not self.may_write():
             return
 
         def read() -> tuple[list[SplitProposal], list[GoalGroup]]:
@@ -433,7 +443,7 @@ class GoalsScreen(DecisionScreen):
 
     def action_merge(self) -> None:
         """Asks for a second group, shows the evidence, and merges the two."""
-        group = self.group
+        group = self._chosen()
         if group is None or not self.may_write():
             return
 
@@ -477,9 +487,7 @@ class GoalsScreen(DecisionScreen):
         self._start_on_clustering(self.goals.start_stability)
 
     def _start_on_clustering(self, start: Callable[[], int]) -> None:
-        if self.clustering is None:
-            self.notify("No clustering was made yet; r makes one.", markup=False)
-        elif self.may_write():
+        if self._is_clustered() and self.may_write():
             self._start(start)
 
     # Export
@@ -498,11 +506,8 @@ class GoalsScreen(DecisionScreen):
 
     def action_export(self) -> None:
         """Asks what to export and where to, and writes it."""
-        if self.clustering is None:
-            self.notify("There is nothing to export.", markup=False)
-            return
-
-        ask_export(self, "Export", EXPORT_KINDS, None)
+        if self._is_clustered():
+            ask_export(self, "Export", EXPORT_KINDS, None)
 
 
 def clustering_line(row: ClusteringRow) -> str:

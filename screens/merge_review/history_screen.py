@@ -204,10 +204,10 @@ def _kind_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
 
 def _text_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
     decision = row[1]
-    return [
-        (decision_text(decision), "" if decision.active else "tone--muted"),
-        ("" if decision.active else "  undone", "tone--muted"),
-    ]
+    if decision.active:
+        return [(decision_text(decision), "")]
+    # first, because the end of a long text is cut
+    return [(f"undone: {decision_text(decision)}", "tone--muted")]
 
 
 def _p_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:

@@ -499,7 +499,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         sets = self._found.sets
         now = in_force(sets)
         if not sets:
-            self.notify("No scores yet; r scores.", markup=False)
+            key = self._key_of("overview.run-scoring")
+            self.notify(f"No scores yet; {key} scores.", markup=False)
             return
 
         def chosen(key: str | None) -> None:

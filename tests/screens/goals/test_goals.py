@@ -97,10 +97,14 @@ class TestList:
             assert "Users want" in text(pilot)
 
     async def test_nothing_yet(self) -> None:
-        """Without a clustering the screen says what to do, and no key fails."""
+        """Without a clustering the screen says what to do, and so does each key that needs one."""
         async with opened(project(), mode="5") as pilot:
             assert "No goals yet" in text(pilot)
-            await press(pilot, "m", "e", "p", "D", "t", "d", "O", "a", "b", "c", "X", "y", "M", "M")
+            for key in ("m", "e", "p", "D", "P", "t", "d", "J", "O", "a", "b", "c", "X"):
+                pilot.app.clear_notifications()
+                await press(pilot, key)
+                assert "No clustering was made yet; r makes one." in text(pilot), key
+            await press(pilot, "y", "M", "M")
             assert isinstance(pilot.app.screen, GoalsScreen)
 
     async def test_unstable_groups_are_marked(self) -> None:

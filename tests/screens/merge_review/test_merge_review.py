@@ -370,6 +370,21 @@ class TestHistory:
             await press(pilot, "escape")
             assert "7 groups" not in text(pilot)
 
+    @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+    async def test_notices_leave_the_newest_decisions_and_the_keys(
+        self, size: tuple[int, int]
+    ) -> None:
+        """After an undo the notice covers neither the decision that it is about nor a key; the list says it too."""
+        async with opened(clustered(), size, mode="6") as pilot:
+            await press(pilot, "y", "n", "H", "u")
+            shown = lines(pilot)
+            assert "Undone: kept" in "\n".join(shown)
+            pilot.app.clear_notifications()
+            await settle(pilot)
+            alone = lines(pilot)
+            assert "undone: kept" in alone[3]
+            assert (shown[:6], shown[-2:]) == (alone[:6], alone[-2:])
+
     async def test_a_rename_is_one_sentence(self) -> None:
         """A rename is one sentence of the history, with the old and the new label, each once."""
         async with opened(clustered(), (160, 40), mode="6") as pilot:
