@@ -63,7 +63,7 @@ def status_content(progress: ReviewProgress) -> Content:
             f", {number_format.duration(progress.seconds)}" if progress.seconds is not None else ""
         )
         pairs = number_format.counted(progress.unasked, "pair")
-        parts.append((f" · {pairs} not asked about: {calls}{wait}", "$tone-muted"))
+        parts.append((f" · model not asked about {pairs}: {calls}{wait}", "$tone-muted"))
     return Content.assemble(*parts)
 
 

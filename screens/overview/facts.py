@@ -396,7 +396,7 @@ def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
     name = (name_of(now), "bold")
     if brief:
         tone = "$tone-borderline" if found.doubt or found.remedy else "$tone-muted"
-        said = "scores mean little" if found.doubt else found.test.partition(";")[0]
+        said = "scores mean little" if found.doubt else found.test.partition(",")[0]
         return Content.assemble(name, (f" · {said}", tone))
     others = len(sets) - 1
     parts: list[Piece] = [name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -15,8 +15,9 @@ from textual.widgets import Static
 from engine import number_format
 from engine.conversation import with_calls
 from engine.records.runs import RunRow
-from engine.records.scores import SetMode
+from engine.records.scores import ScoreSet, SetMode
 from engine.services.jobs import JobService
+from engine.services.scoring.sets import ScoreSets, reliability
 from engine.services.workspace import ConversationStore
 from engine.text import display_safe, one_line
 from screens.shell.clipboard import copy
@@ -41,9 +42,9 @@ class ProvenanceDialog(Dialog[None]):
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, facts: Facts, jobs: JobService) -> None:
+    def __init__(self, facts: Facts, jobs: JobService, score_sets: ScoreSets) -> None:
         super().__init__()
-        self._facts, self._jobs = facts, jobs
+        self._facts, self._jobs, self._score_sets = facts, jobs, score_sets
         self._sections = [score_lines(facts), kept_lines(facts)]
 
     def compose(self) -> ComposeResult:
@@ -55,14 +56,23 @@ class ProvenanceDialog(Dialog[None]):
             yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
 
     def on_mount(self) -> None:
-        """Shows what is known and reads the run."""
+        """Shows what is known, and reads the run and the test of its scores."""
         self._show()
         score = self._facts.score
         if score is not None:
+
+            def read() -> tuple[RunRow | None, list[ScoreSet]]:
+                return self._jobs.run(score.run_id), self._score_sets.all()
+
+            def show(found: tuple[RunRow | None, list[ScoreSet]]) -> None:
+                run, sets = found
+                self._sections.insert(1, reliability_lines(score.config_hash, sets))
+                self._show_run(run)
+
             background(
                 self,
-                lambda: self._jobs.run(score.run_id),
-                self._show_run,
+                read,
+                show,
                 lambda error: self._add([("run", one_line(error.message))]),
                 group="run",
             )
@@ -74,7 +84,7 @@ class ProvenanceDialog(Dialog[None]):
             self._add(run_lines(run))
 
     def _add(self, lines: Lines) -> None:
-        self._sections.insert(1, lines)
+        self._sections.insert(-1, lines)
         self._show()
 
     def _show(self) -> None:
@@ -159,7 +169,7 @@ def score_lines(facts: Facts) -> Lines:
         lines.append((raw, number_format.probability(score.p_end, digits)))
     if score.generated is not None:
         text = "the end tag: complete" if score.generated else "something else: incomplete"
-        lines.append(("written next", f"{text}, as the paper decides"))
+        lines.append(("written next", f"{text}, as Soroka et al. decide"))
     lines += [
         (
             "rule",
@@ -174,6 +184,20 @@ def score_lines(facts: Facts) -> Lines:
     ]
     if facts.remaining is not None:
         lines.append(("remaining tasks", one_line(facts.remaining.config_hash, 64)))
+    return lines
+
+
+def reliability_lines(config_hash: str, sets: Sequence[ScoreSet]) -> Lines:
+    """How far scores of this set can be relied on, and what would help; nothing where the set is gone."""
+    one = next((one for one in sets if one.config_hash == config_hash), None)
+    if one is None:
+        return []
+    found = reliability(one, sets)
+    lines = [("reliability", found.test)]
+    if found.doubt:
+        lines.append(("", found.doubt))
+    if found.remedy:
+        lines.append(("would help", found.remedy))
     return lines
 
 

@@ -428,7 +428,9 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_why(self) -> None:
         """Shows where the number comes from."""
         if self._facts is not None:
-            self.app.push_screen(ProvenanceDialog(self._facts, self.services.jobs))
+            self.app.push_screen(
+                ProvenanceDialog(self._facts, self.services.jobs, self.services.score_sets)
+            )
 
     def action_original(self) -> None:
         """Shows the record as imported."""

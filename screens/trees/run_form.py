@@ -37,7 +37,7 @@ GROWTHS: dict[Growth, tuple[str, str]] = {
         "All continuations whose whole path is at least as probable as alpha.",
     ),
     "token": (
-        "token by token, as in the paper",
+        "token by token, as Soroka et al. do",
         "The best token is always followed; each other one with a probability above alpha is a branch.",
     ),
 }
@@ -47,7 +47,7 @@ ADAPTERS: dict[bool, tuple[str, str]] = {
     False: ("as it is", "How sure is the model itself?"),
     True: (
         "with the completion adapter",
-        "The adapter that scores completeness; at the end of the log as in appendix C.2.2 of the paper.",
+        "The adapter that scores completeness; at the end of the log as in appendix C.2.2 of Soroka et al.",
     ),
 }
 """Whether the model grows trees with the adapter that scores completeness, in words, and what that means."""

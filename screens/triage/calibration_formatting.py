@@ -64,19 +64,21 @@ def verdicts_content(report: CalibrationReport) -> Content:
         parts.append((f": {MIN_VERDICTS} in all, {MIN_OF_EACH} of each kind\n", "$tone-muted"))
     if report.verdicts:
         tone = "$tone-muted" if report.covered >= WELL_COVERED else "$tone-borderline"
-        parts.append((f"they reach {report.covered:.0%} of the scores", tone))
+        parts.append((f"they represent {report.covered:.0%} of the scores", tone))
         if report.covered < WELL_COVERED:
             parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
         parts.append("\n")
-    parts.append(("you and the model ", "$tone-muted"))
+    parts.append(("model agrees ", "$tone-muted"))
     parts.append(format_agreement(report.model))
-    parts.append(("\nyou and yourself, blind ", "$tone-muted"))
-    parts.append(format_agreement(report.itself))
+    if report.itself.n:
+        parts.append(("\nyou with yourself, blind ", "$tone-muted"))
+        parts.append(format_agreement(report.itself))
     return Content.assemble(*parts)
 
 
 def threshold_content(report: CalibrationReport) -> Content:
-    """The threshold in force, with its sensitivity, specificity and precision."""
+    """The threshold in force, with its sensitivity, specificity and precision: estimated for all scored conversations,
+    and counted over the judged ones."""
     source = {"default": "the default", "calibrated": "from your verdicts", "chosen": "pinned"}
     parts: list[Piece] = [
         (format_threshold(report.rule.threshold), "bold $tone-bright"),
@@ -87,6 +89,7 @@ def threshold_content(report: CalibrationReport) -> Content:
     if accuracy is None:
         parts.append((f"\n{report.why}" if report.why else "", "$tone-borderline"))
         return Content.assemble(*parts)
+    parts.append((f"\n{'':<11} {'all scored':<14}your verdicts", "$tone-muted"))
     for name, estimate, raw in (
         ("recall     ", accuracy.sensitivity, accuracy.raw_sensitivity),
         ("precision  ", accuracy.precision, accuracy.raw_precision),
@@ -104,7 +107,7 @@ def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
     """The threshold that the verdicts suggest and what it would do to the rate, or why they suggest none."""
     if report.proposal is None:
         why = one_line(report.not_proposed)
-        return [(f"\nno other one suggested: {why}", "$tone-borderline")] if why else []
+        return [(f"\nno other threshold suggested: {why}", "$tone-borderline")] if why else []
     now, then = report.proposal.now, report.proposal.then
     return [
         ("\nverdicts suggest ", "$tone-muted"),
@@ -123,9 +126,9 @@ def rate_content(rate: CompletionRate) -> Content:
         parts.append((one_line(rate.why) or "it is unknown", "$tone-borderline"))
     else:
         parts.append((format_estimate(rate.corrected), "bold $tone-bright"))
-        parts.append((" complete, errors taken out", "$tone-muted"))
+        parts.append((" complete, errors corrected", "$tone-muted"))
     if rate.apparent is not None:
-        parts.append((f"\n{rate.apparent:.0%} score above", "$tone-muted"))
+        parts.append((f"\n{rate.apparent:.0%} above threshold", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
     return Content.assemble(*parts)
 
@@ -156,7 +159,7 @@ def success_content(
     ]
     if test.rate.corrected is not None:
         parts.append((format_estimate(test.rate.corrected), "bold $tone-bright"))
-        parts.append((" succeeded, errors taken out", "$tone-muted"))
+        parts.append((" succeeded, errors corrected", "$tone-muted"))
     else:
         parts.append((one_line(test.rate.why) or "the rate is unknown", "$tone-borderline"))
     then = None if change is None else change.then.test

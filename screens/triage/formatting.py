@@ -18,7 +18,7 @@ from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.states import VERDICT_LOOKS
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
-    "threshold": ("near the threshold first", "the model knows least there"),
+    "threshold": ("near the threshold first", "where the score is least certain"),
     "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
     "informative": ("most informative first", "few verdicts that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
@@ -113,7 +113,7 @@ def status_line(
         )
     if status.change is not None:
         turned = status.change.up + status.change.down
-        parts.append((f" · {turned:,} would change (K)", "$tone-accent"))
+        parts.append((f" · newer verdicts would change {turned:,} (K)", "$tone-accent"))
     if narrowed_to:
         parts.append((f" · ▽ {one_line(narrowed_to)}", "bold $tone-accent"))
     return Content.assemble(*parts)

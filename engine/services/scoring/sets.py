@@ -121,7 +121,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
         ends = figure_range(test.matched.low, test.matched.high)
         same_step = f" at the same step {figure(test.matched.value)} ({ends});"
     words = (
-        f"whole against cut {figure(area.value)} ({figure_range(area.low, area.high)}),"
+        f"whole against cut: AUROC {figure(area.value)} ({figure_range(area.low, area.high)}),"
         f" {counted(test.conversations, 'conversation')};{same_step} keyword rule {figure(test.keywords)},"
         f" position alone {figure(test.position)}"
     )

@@ -488,7 +488,7 @@ class TestSets:
             await press(pilot, "S", "down", "enter")
             await until(pilot, lambda: "probe · smollm2-135m (bf16)" in text(pilot))
             shown = " ".join(text(pilot).split())
-            assert "whole against cut .98 (.96 to .99), 36 conversations" in shown
+            assert "whole against cut: AUROC .98 (.96 to .99), 36 conversations" in shown
             assert "100% ± " in shown
             assert "▲ .50" in shown
             await press(pilot, "S", "up", "enter")

@@ -16,16 +16,18 @@ from tests.screens.samples import SCORED, conversation, samples
 
 class TestProvenance:
     async def test_why(self) -> None:
-        """`w` names mode, model, adapter, noise and rule of the number."""
+        """`w` names mode, model, adapter, noise and rule of the number, and how far it can be relied on."""
         async with opened(project()) as pilot:
             await press(pilot, "enter", "w")
 
             assert isinstance(pilot.app.screen, ProvenanceDialog)
             for fact in ("base", "SmolLM2-135M-Instruct", "none", "± 0.006", "complete from .50"):
                 assert fact in text(pilot)
+            assert "not tested on these conversations" in text(pilot)
+            assert "`run complete --mode probe` makes scores that are tested" in text(pilot)
 
     async def test_what_is_written_next(self) -> None:
-        """Where it is known, `w` says what the model writes after the conversation, which decides in the paper."""
+        """Where it is known, `w` says what the model writes after the conversation, by which Soroka et al. decide."""
         made = project()
         made.file.write(
             lambda conn: conn.execute(
@@ -35,7 +37,7 @@ class TestProvenance:
         )
         async with opened(made) as pilot:
             await press(pilot, "enter", "w")
-            assert "the end tag: complete, as the paper decides" in text(pilot)
+            assert "the end tag: complete, as Soroka et al. decide" in text(pilot)
 
     async def test_the_run_behind_it(self) -> None:
         """`w` names the run with its code version, fingerprints and prompt, and `y` copies all of it."""

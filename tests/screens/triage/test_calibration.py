@@ -34,14 +34,15 @@ class TestScreen:
         async with opened(support, size, mode="3") as pilot:
             await press(pilot, "K")
             shown = text(pilot)
-            for words in ("42 complete", "18 incomplete", "they reach 100% of the scores"):
+            for words in ("42 complete", "18 incomplete", "they represent 100% of the scores"):
                 assert words in shown
             assert "verdicts suggest" in shown
+            assert "all scored    your verdicts" in shown
             for name in ("recall", "precision", "specificity"):
                 line = next(line for line in lines(pilot) if name in line)
                 assert "% (" in line
                 assert " of " in line
-            assert "complete, errors taken out" in shown
+            assert "complete, errors corrected" in shown
             assert "calibration error" in shown
             assert "100%▏" in shown
             assert "everything" in shown
@@ -67,7 +68,7 @@ class TestScreen:
             await press(pilot, "K")
             assert "No scored conversation has a verdict yet" in text(pilot)
             await press(pilot, "escape")
-            for keys, wanted in ((30, "AUROC of success"), (6, "would change (K)")):
+            for keys, wanted in ((30, "AUROC of success"), (6, "newer verdicts would change")):
                 for _ in range(keys):
                     key = pilot.app.screen.conversation  # type: ignore[attr-defined]
                     await press(pilot, "c" if key % 2 == 0 else "i")
@@ -75,7 +76,7 @@ class TestScreen:
                 await until(pilot, lambda wanted=wanted: wanted in text(pilot))  # type: ignore[misc]
             assert "likely to have succeeded, by your verdicts" in text(pilot)
             await press(pilot, "K")
-            assert "succeeded, errors taken out" in text(pilot)
+            assert "succeeded, errors corrected" in text(pilot)
             assert "newer verdicts:" in text(pilot)
             change = support.example_probes.change()
             assert change is not None
