@@ -45,3 +45,14 @@ class Estimate:
     seconds: float | None
     model: str
     adapter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringEstimate(Estimate):
+    """Estimated cost of a clustering.
+
+    Attributes:
+        asked: What the model is asked for, of `summaries`, `labels`, `merges`; empty where none is asked.
+    """
+
+    asked: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.goals import ClusteringRow, Decide, GoalText
-from engine.records.runs import Estimate
+from engine.records.runs import ClusteringEstimate
 from engine.services.goals.service import GoalService
 from engine.services.run_requests import ClusteringRequest
 from engine.text import one_line
@@ -22,15 +22,15 @@ from screens.widgets.cycle import Cycle
 TEXTS: dict[GoalText, tuple[str, str]] = {
     "first-user": (
         "the first user message",
-        "It states the goal in many logs. No model reads the conversations.",
+        "It states the goal in many logs. Clusters are made without a model.",
     ),
     "all-user": (
         "all user messages",
-        "For goals that users state bit by bit. No model reads the conversations.",
+        "For goals that users state bit by bit. Clusters are made without a model.",
     ),
     "all": (
         "what both sides wrote",
-        "For goals that the assistant names. No model reads the conversations.",
+        "For goals that the assistant names. Clusters are made without a model.",
     ),
     "summary": (
         "the model's summary",
@@ -49,7 +49,7 @@ DECIDES: dict[Decide, tuple[str, str]] = {
         "Pairs that are probable enough are merged without you; all can be undone.",
     ),
     "llm": ("by the model alone", "Its yes or no decides, as in Soroka et al.; all can be undone."),
-    "none": ("no proposals", "Clusters with labels of the model, without merges."),
+    "none": ("no proposals", "Clusters with labels, without merges."),
 }
 """Who decides on merges: name and explanation."""
 
@@ -61,7 +61,7 @@ HELP = {
 }
 
 
-class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
+class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
     """Asks for text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
 
     PLACE = "goal-run"
@@ -107,13 +107,13 @@ class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
             [*DECIDES][self.at("decide")],
         )
 
-    def cost(self, request: ClusteringRequest) -> Estimate:
+    def cost(self, request: ClusteringRequest) -> ClusteringEstimate:
         """Reads how many conversations the run is about and how long it takes."""
         return self._goals.estimate(request)
 
-    def cost_text(self, request: ClusteringRequest, cost: Estimate) -> Content:
+    def cost_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
         """The cost as text."""
-        return estimate_content(cost, request)
+        return estimate_content(cost)
 
     def help_of(self, field: str) -> str:
         """The explanation of the choice, or of what can be typed."""
@@ -124,7 +124,7 @@ class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
         return HELP.get(field, "")
 
 
-def estimate_content(estimate: Estimate, request: ClusteringRequest) -> Content:
+def estimate_content(estimate: ClusteringEstimate) -> Content:
     """The number of conversations, the time, and what the model is asked for."""
     time = (
         "time unknown until the first are done"
@@ -135,10 +135,9 @@ def estimate_content(estimate: Estimate, request: ClusteringRequest) -> Content:
         (number_format.counted(estimate.items, "conversation"), "bold"),
         f" · {time}",
     ]
-    asked = (
-        ["summaries"] * (request.text == "summary")
-        + ["labels"]
-        + ["merges"] * (request.decide != "none")
-    )
-    parts += [f"\n{', '.join(asked)} asked of ", (one_line(estimate.model, 60), "bold")]
+    if estimate.asked:
+        name = one_line(estimate.model, 60)
+        parts += ["\nasked of ", (name, "bold"), f": {', '.join(estimate.asked)}"]
+    else:
+        parts.append("\nno model is asked")
     return Content.assemble(*parts)

@@ -447,7 +447,8 @@ def verdicts_content(found: Overview, per_hour: float | None, *, brief: bool) ->
     split = "  " if brief else "\n"
     if not given:
         return Content.assemble(
-            ("No verdicts yet.", "bold"), (f"{split}triage asks where it matters", "$tone-muted")
+            ("No verdicts yet.", "bold"),
+            (f"{split}in triage you judge conversations, one key each", "$tone-muted"),
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

@@ -103,7 +103,7 @@ def measures_content(
     parts = [
         format_leaves(row.leaves, kinds),
         number_format.counted(row.answers, "distinct text"),
-        f"best {number_format.log_probability(row.max_log_prob)}",
+        f"best log P {number_format.log_probability(row.max_log_prob)}",
         f"entropy {number_format.between(row.entropy_low, row.entropy_high)} bits",
     ]
     if row.answer_log_prob is not None:

@@ -163,7 +163,9 @@ def phrase_labels(
 
 def _fluency(phrase: Phrase) -> float:
     """How well a wording reads, to choose among those of the same content."""
-    if not phrase.verb or _is_short(phrase):
+    if not phrase.verb:
+        return 0.05
+    if _is_short(phrase):
         return 0.2
     last = phrase.words[-1]
     if phrase.verb not in ("do", "will") and len(phrase.words) == 2 and stem(last) == last:
@@ -202,9 +204,9 @@ class _Usage:
         found = self._forms.get(word)
         return found.most_common(1)[0][0] if found and is_content(word) else word
 
-    def names_only(self, phrase: Phrase) -> bool:
-        """Whether a phrase consists of names."""
-        return all(self.form(word)[:1].isupper() for word in phrase.words)
+    def is_named(self, phrase: Phrase) -> bool:
+        """Whether a phrase begins with a name."""
+        return self.form(phrase.words[0])[:1].isupper()
 
 
 def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> list[_Candidate]:
@@ -224,7 +226,7 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         score *= SPECIFIC if len(content) > 1 else 1.0
         score *= SHORT if _is_short(phrase) else 1.0
         if not phrase.verb:
-            score *= NAMES_ALONE if usage.names_only(phrase) else NOUNS_ALONE
+            score *= NAMES_ALONE if usage.is_named(phrase) else NOUNS_ALONE
         found.append(_Candidate(score, phrase))
     found.sort(key=lambda one: -one.score)
     least = max(FILLED_BY_FEW, FILLED_BY * len(own.texts))

@@ -38,7 +38,7 @@ from engine.records.goals import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.records.runs import Estimate, RunRow
+from engine.records.runs import ClusteringEstimate, RunRow
 from engine.records.scores import State
 from engine.services.goals import proposal_decisions, splitting
 from engine.services.goals.run_stages import GoalStages
@@ -70,6 +70,8 @@ ASKING = "propose"
 """Name of the stage that asks the model about pairs."""
 PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters."""
+ASKED = {"summarise": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
+"""What the stages ask the model for."""
 CALLS = 4
 """Model calls that a pair is expected to take before any was asked about."""
 
@@ -479,9 +481,9 @@ class GoalService:
 
     # Runs
 
-    def estimate(self, request: ClusteringRequest) -> Estimate:
-        """How many conversations a run would work on, and the seconds it takes by the last runs of its stages in this
-        project; None for the seconds where one of the stages never ran."""
+    def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
+        """How many conversations a run would work on, what the model is asked for, and the seconds it takes by the last
+        runs of its stages in this project; None for the seconds where one of the stages never ran."""
         stages = self._planned(request)
         with self._project.reading() as conn:
             items = len(conversations.ids(conn, ListQuery()))
@@ -490,7 +492,11 @@ class GoalService:
         total = sum(seconds for seconds in known if seconds is not None)
         asked = any(stage.lane == "model" for stage in stages)
         model = self._stages.model().model.label if asked else request.embedder
-        return Estimate(items, None, None, None if None in known else total, model)
+        needs = [
+            ASKED[stage.name] for stage in stages if stage.lane == "model" and stage.name in ASKED
+        ]
+        seconds = None if None in known else total
+        return ClusteringEstimate(items, None, None, seconds, model, asked=tuple(needs))
 
     def start(self, request: ClusteringRequest) -> int:
         """Starts a clustering in the background, from texts to labels and proposals; returns the job id.

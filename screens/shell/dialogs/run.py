@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from engine.services.jobs import JobService
 
 MODES: tuple[tuple[Mode, str], ...] = (
-    ("probe", "learns the ends of your own logs; each is scored unseen"),
+    ("probe", "learns where your own logs end; tested on logs it never saw"),
     ("base", "an unadapted model, asked what remains; often near chance"),
-    ("tuned", "with a completion adapter: the end tag's own probability"),
+    ("tuned", "with an adapter: yours, else one trained on the demo's logs"),
     ("judge", "a yes/no question; the baseline to compare with"),
 )
 

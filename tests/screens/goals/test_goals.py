@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery, parse_filter
-from engine.records.runs import Estimate
+from engine.records.runs import ClusteringEstimate
 from engine.services.goals.service import GoalService
 from engine.services.run_requests import ClusteringRequest
 from screens.conversations.behind_screen import ConversationsBehindScreen
@@ -389,7 +389,7 @@ class TestRuns:
             assert isinstance(form, GoalRunForm)
             await until(pilot, lambda: "33 conversations · time unknown" in text(pilot))
             assert "it was 7 for 32 conversations" in text(pilot)
-            assert "labels, merges asked of" in text(pilot)
+            assert "asked of smollm2-135m: merges" in text(pilot)
             await press(pilot, "right", "down", "down", *"40", "down", *"3", "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
             await press(pilot, "right")
@@ -399,11 +399,10 @@ class TestRuns:
 
     def test_time(self) -> None:
         """The time of a run is shown where it is known."""
-        cost = Estimate(36, None, None, 5.0, "SmolLM2-135M-Instruct")
-        shown = estimate_content(cost, ClusteringRequest(text="summary")).plain
-        assert shown == (
-            "36 conversations · about 5 s\nsummaries, labels, merges asked of SmolLM2-135M-Instruct"
-        )
+        asked = ("summaries", "labels", "merges")
+        cost = ClusteringEstimate(36, None, None, 5.0, "SmolLM2-135M-Instruct", asked=asked)
+        told = "36 conversations · about 5 s\nasked of SmolLM2-135M-Instruct: summaries, labels, merges"
+        assert estimate_content(cost).plain == told
 
     async def test_mistakes_do_not_start(self) -> None:
         """A text that is no number, or an unknown embedder, is refused with the reason; no run starts."""

@@ -93,9 +93,13 @@ class TestLater:
             goals.show(9)
 
     def test_an_estimate(self, clustered: Project, goals: GoalService) -> None:
-        """The estimate has the number of conversations and the model, and a time once every stage has run here."""
+        """The estimate has the number of conversations, the model and what it is asked for, and a time once every stage
+        has run here."""
         found = goals.estimate(ClusteringRequest())
         assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
+        assert found.asked == ("merges",)  # the built-in model writes no labels
+        assert goals.estimate(ClusteringRequest(decide="none")).asked == ()
+        assert goals.estimate(ClusteringRequest("summary")).asked == ("summaries", "merges")
         with pytest.raises(UsageError, match="no embedder"):
             goals.estimate(ClusteringRequest(embedder="nowhere"))
         with pytest.raises(UsageError, match="no embedder"):
