@@ -256,7 +256,7 @@ def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> li
 
 def _informative_why(p: float | None) -> str:
     if p is None:
-        return "most informative: unlike the others asked about"
+        return "most informative: unlike those asked about before"
     return f"most informative: {p:.0%} likely to have succeeded, and unlike those judged"
 
 
@@ -274,7 +274,7 @@ def _unsure_why(leaves: int, in_most: bool, in_least: bool) -> str:
         return f"unsure: {many}, in the top tenth"
     if in_least:
         return f"unsure: {many}; the best answer is among the least likely tenth"
-    return f"in neither top tenth: {many}"
+    return f"not among the most unsure tenth: {many}"
 
 
 def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> tuple[list[TriageItem], int]:

@@ -148,6 +148,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._parted = False
         self._parts: list[Part] = []
         self._goals: GoalsOverview | None = None
+        self._decided = False
         self._proposals: int | None = None
         self._trees: TreesOverview | None = None
         self._training: TrainingOverview | None = None
@@ -240,9 +241,10 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.in_background(lambda: load_parts(self.services), show, group="parts")
 
     def _load_goals(self) -> None:
-        """Reads the goals, and not again while a job keeps changing them."""
-        if self._goals is not None and self.services.jobs.active():
+        """Reads the goals, and not again while a job keeps changing them, unless the person decided on them."""
+        if self._goals is not None and not self._decided and self.services.jobs.active():
             return
+        self._decided = False
 
         def show(found: GoalsOverview) -> None:
             self._goals = found
@@ -540,6 +542,8 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _handle_event(self, event: Event) -> None:
         if isinstance(event, DataChanged) and "verdict" in event.tables:
             self._pace.tick(self._clock())
+        if isinstance(event, DataChanged) and "goal_decision" in event.tables:
+            self._decided = True
         if isinstance(event, JobStarted | JobEnded):
             self._cost_for = None
             self._stale = not self.is_active

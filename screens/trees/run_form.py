@@ -115,7 +115,9 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
 def estimate_content(estimate: Estimate) -> Content:
     """An estimate in words."""
     if estimate.items == 0:
-        return Content("All of these trees are there; there is nothing to do.")
+        return Content(
+            "Nothing to grow: these trees are there already, or no conversation matches."
+        )
     time = (
         "time unknown until the first trees are grown"
         if estimate.seconds is None

@@ -72,7 +72,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                         yield section
                 plot = Reliability(id="plot")
                 plot.add_class("section")
-                plot.border_title = "Complete by your verdicts, by score"
+                plot.border_title = "Judged complete, by score"
                 yield plot
             filters = Static(id="filters", classes="section")
             filters.border_title = "Completion rate, overall and by saved filter"

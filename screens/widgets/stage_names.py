@@ -3,8 +3,8 @@
 _NAMES = {
     "import": "import",
     "complete": "scoring",
-    "read": "reading conversations",
-    "fit": "fitting the probe",
+    "read": "scoring",
+    "fit": "scoring",
     "remaining": "remaining tasks",
     "embed": "embedding",
     "summarise": "goal summaries",

@@ -71,7 +71,7 @@ class TestOrder:
         assert why[8] == "unsure: 80 leaves and an unlikely best answer, both in the top tenth"
         assert why[7] == "unsure: 90 leaves, in the top tenth"
         assert why[9] == "unsure: 1 leaf; the best answer is among the least likely tenth"
-        assert why[19] == "in neither top tenth: 19 leaves"
+        assert why[19] == "not among the most unsure tenth: 19 leaves"
 
     def test_verdicts_do_not_move_the_tenths(self, project: Project) -> None:
         """Judged conversations leave the queue; the others keep their order and reasons."""
@@ -96,7 +96,7 @@ class TestTies:
             give_trees(project, dict.fromkeys(range(1, COUNT + 1), (12, -2.0)))
             items = TriageStore(project).queue("unsure").items
         assert [item.conversation_id for item in items] == list(range(1, COUNT + 1))
-        assert {item.why for item in items} == {"in neither top tenth: 12 leaves"}
+        assert {item.why for item in items} == {"not among the most unsure tenth: 12 leaves"}
 
     def test_several_trees_of_a_conversation(self, tmp_path: Path) -> None:
         """Of several trees of a conversation the most leaves and the lowest best log-probability count."""

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from engine.errors import WorkbenchError
+from engine.events import JobProgress
 from engine.filters import ListQuery, parse_filter
 from engine.records.runs import ClusteringEstimate
 from engine.services.goals.service import GoalService
@@ -453,3 +454,14 @@ class TestElsewhere:
             assert LABELS[3] in text(pilot)
             likely = support.goals.progress().likely
             await until(pilot, lambda: f"Decide {likely} merge proposals" in text(pilot))
+
+    async def test_overview_while_a_job_runs(self) -> None:
+        """A merge that a person decides while a job runs is seen on the overview at once."""
+        support = clustered()
+        goals = support.goals
+        async with opened(support, (120, 36), mode="1") as pilot:
+            support.emit(JobProgress(7, "trees", "Growing", 1, 9, "conversations", None, None, ""))
+            assert "7 goals" in text(pilot)
+            goals.merge(goals.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
+            await until(pilot, lambda: "6 goals" in text(pilot))
+            assert "11  Lamps" in text(pilot)

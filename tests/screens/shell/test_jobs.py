@@ -132,7 +132,7 @@ class TestProgress:
             RunRow(3, "read", "interrupted", "h", {}, {}, "0.1", "now", None, 120, 812, None)
         ]
         async with opened(support, size=(80, 24)) as pilot:
-            said = "interrupted at 120 of 812: reading conversations; 1 offers to resume"
+            said = "interrupted at 120 of 812: scoring; 1 offers to resume"
             assert lines(pilot)[-1].rstrip().endswith(said)
 
     async def test_interrupted_clustering_opens_its_form(self) -> None:
