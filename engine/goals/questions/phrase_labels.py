@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,7 @@ SHORT = 0.5
 NOUNS_ALONE = 0.3
 """Factor for a phrase without a verb."""
 NAMES_ALONE = 0.05
-"""Factor for one of names only: a place or a title is seldom what somebody wants."""
+"""Factor for one that begins with a name: a place or a title is seldom what somebody wants."""
 FILLED = 0.5
 """A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
 too: "find a rental car" as "find a car"."""
@@ -76,6 +77,13 @@ class _Candidate:
     phrase: Phrase
 
 
+class _Wordings(NamedTuple):
+    """The usual wording of a content, and the usual one with a verb, where there is one."""
+
+    usual: Phrase
+    with_verb: Phrase | None
+
+
 class _Cluster:
     """The texts of a cluster that were read, and their phrases."""
 
@@ -92,7 +100,7 @@ class _Cluster:
         each = [self._texts_with.get(word, set()) for word in content]
         return len(set.intersection(*each)) / len(self.texts)
 
-    def asked(self) -> tuple[dict[frozenset[str], float], dict[frozenset[str], Phrase]]:
+    def asked(self) -> tuple[dict[frozenset[str], float], dict[frozenset[str], _Wordings]]:
         """By content: the weight of the members who ask for it, and how it is best put; in the order of the texts."""
         weights: defaultdict[frozenset[str], float] = defaultdict(float)
         wordings: defaultdict[frozenset[str], defaultdict[Phrase, float]] = defaultdict(
@@ -107,7 +115,7 @@ class _Cluster:
                 wordings[phrase.content][plain] += weight * _fluency(phrase)
             for content, weight in best.items():
                 weights[content] += weight
-        return weights, {key: max(put, key=put.__getitem__) for key, put in wordings.items()}
+        return weights, {key: _best_wordings(put) for key, put in wordings.items()}
 
 
 def phrase_labels(
@@ -163,14 +171,18 @@ def phrase_labels(
 
 def _fluency(phrase: Phrase) -> float:
     """How well a wording reads, to choose among those of the same content."""
-    if not phrase.verb:
-        return 0.05
-    if _is_short(phrase):
+    if not phrase.verb or _is_short(phrase):
         return 0.2
     last = phrase.words[-1]
     if phrase.verb not in ("do", "will") and len(phrase.words) == 2 and stem(last) == last:
         return 0.5 * _WEIGHTS.get(phrase.verb, 1.0)  # no article: "set meeting"
     return _WEIGHTS.get(phrase.verb, 1.0)
+
+
+def _best_wordings(weights: Mapping[Phrase, float]) -> _Wordings:
+    verbs = [phrase for phrase in weights if phrase.verb]
+    with_verb = max(verbs, key=weights.__getitem__) if verbs else None
+    return _Wordings(max(weights, key=weights.__getitem__), with_verb)
 
 
 def _is_short(phrase: Phrase) -> bool:
@@ -221,13 +233,14 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         contrast = math.log((inside + SMOOTHING) / (outside + SMOOTHING))
         if not inside or contrast <= 0:
             continue
-        phrase = wordings[content]
+        phrase, with_verb = wordings[content]
         score = (weight / len(own.texts)) ** ASKED * inside**CONTAINED * contrast**CONTRAST
         score *= SPECIFIC if len(content) > 1 else 1.0
         score *= SHORT if _is_short(phrase) else 1.0
         if not phrase.verb:
             score *= NAMES_ALONE if usage.is_named(phrase) else NOUNS_ALONE
-        found.append(_Candidate(score, phrase))
+        # "Gas station" is said more often than "go to the gas station", which says what is wanted.
+        found.append(_Candidate(score, with_verb or phrase))
     found.sort(key=lambda one: -one.score)
     least = max(FILLED_BY_FEW, FILLED_BY * len(own.texts))
     filled = [
