@@ -54,6 +54,28 @@ def test_longer_phrase() -> None:
     assert named([*cars[:2], *[cars[-1]] * 4], TABLES)[0].label == "Find a car"
 
 
+def test_a_thing_is_named_with_what_is_done_about_it() -> None:
+    """Where members say in different words what is to be done about a thing, the label has one of these, and is not the
+    thing alone."""
+    stations = [
+        "Take me to the gas station.",
+        "Find the gas station.",
+        "Please locate a gas station.",
+        "Show me a gas station.",
+        "I need to check the gas station.",
+        "Send me the gas station.",
+        "Gas station?",
+    ]
+    assert named(stations, TABLES)[0].label == "Go to the gas station"
+
+
+def test_a_place_is_no_goal() -> None:
+    """A place that all members name is no label where they ask for something there."""
+    asked = ("foggy", "dry", "cold", "windy", "misty", "cloudy")
+    weather = [f"Will it be {word} in Redwood city?" for word in asked]
+    assert named(weather, TABLES)[0].label == "Will it be foggy"
+
+
 def test_centre_first() -> None:
     """The sentence is of the member nearest to the centre that says the label."""
     labels = np.zeros(4, dtype=np.int32)
