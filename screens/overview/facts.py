@@ -448,7 +448,7 @@ def verdicts_content(found: Overview, per_hour: float | None, *, brief: bool) ->
     if not given:
         return Content.assemble(
             ("No verdicts yet.", "bold"),
-            (f"{split}in triage you judge conversations, one key each", "$tone-muted"),
+            (f"{split}triage: one key a verdict", "$tone-muted"),
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

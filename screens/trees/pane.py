@@ -102,8 +102,8 @@ def measures_content(
         proved = [(format_bounds(bounds), "bold $tone-accent"), " · "]
     parts = [
         format_leaves(row.leaves, kinds),
-        number_format.counted(row.answers, "distinct text"),
         f"best log P {number_format.log_probability(row.max_log_prob)}",
+        number_format.counted(row.answers, "distinct text"),
         f"entropy {number_format.between(row.entropy_low, row.entropy_high)} bits",
     ]
     if row.answer_log_prob is not None:

@@ -67,9 +67,9 @@ def verdicts_content(report: CalibrationReport) -> Content:
         parts.append((f"they represent {report.covered:.0%} of the scores", tone))
         if report.covered < WELL_COVERED:
             parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
-        parts.append("\n")
-    parts.append(("model agrees ", "$tone-muted"))
-    parts.append(format_agreement(report.model))
+    if report.model.n:
+        parts.append(("\nmodel agrees ", "$tone-muted"))
+        parts.append(format_agreement(report.model))
     if report.itself.n:
         parts.append(("\nyou with yourself, blind ", "$tone-muted"))
         parts.append(format_agreement(report.itself))
