@@ -501,8 +501,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         sets = self._found.sets
         now = in_force(sets)
         if not sets:
-            key = self._key_of("overview.run-scoring")
-            self.notify(f"No scores yet; {key} scores.", markup=False)
+            starts = self._key_of("overview.run-scoring")
+            self.notify(f"No scores yet; {starts} scores.", markup=False)
             return
 
         def chosen(key: str | None) -> None:
