@@ -178,8 +178,8 @@ COMMANDS = (
         "read verdicts that people gave in Label Studio, in Argilla or in a copy of the project",
         "verdicts:import_verdicts",
     ),
-    Command("verdicts give", "give verdicts, notes and tags", "judging:give"),
-    Command("verdicts undo", "take back the newest verdict, note, tag or import of them", "judging:undo"),
+    Command("verdicts give", "give verdicts, notes and tags", "verdicts:give"),
+    Command("verdicts undo", "take back the newest verdict, note, tag or import of them", "verdicts:undo"),
     Command("verdicts agreement", "show how far the people who judged agree", "verdicts:agreement"),
     Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
     Command(
@@ -461,9 +461,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     print(f"\n{more if found.kind == 'page' else found.text}", end="")
             return int(stop.code or 0)
         if arguments.version:
-            from workbench.build import build
+            from workbench.version import version_line
 
-            print(build())
+            print(version_line())
             return DONE
         if arguments.command is None:
             print(MAIN_PATH)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.filters import Filter
 from engine.records.goals import DECIDE_THRESHOLD, DEFAULT_TEXT, Decide, GoalText
-from engine.records.models import Work
+from engine.records.kinds_of_work import Work
 from engine.records.scores import Mode
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions

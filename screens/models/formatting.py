@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine import number_format
-from engine.records.models import WORKS, Work
+from engine.records.kinds_of_work import WORKS, Work
 from engine.services.models.records import (
     Fact,
     HubFileRow,

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.records.models import Work
+from engine.records.kinds_of_work import Work
 from engine.services.models.records import Fact, ModelRow, PullRow
 from engine.services.workspace import Services
 from engine.text import one_line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine import folders
 from engine.model.catalog import DEFAULT_MODEL
-from engine.records.models import WORKS
+from engine.records.kinds_of_work import WORKS
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
 from engine.services.training import adapter_in_use

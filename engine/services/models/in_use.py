@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.errors import NotFound
 from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.interface import LoadOptions
-from engine.records.models import WORKS, Work
+from engine.records.kinds_of_work import WORKS, Work
 from engine.services.models.endpoints import Endpoints
 from engine.services.run_requests import ModelRequest
 from engine.services.training import adapter_in_use

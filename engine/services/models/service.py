@@ -17,7 +17,7 @@ from engine.model.hub.pulls import free_space, plan_pull
 from engine.model.hub.repositories import look_at, search
 from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
-from engine.records.models import WORKS, Work
+from engine.records.kinds_of_work import WORKS, Work
 from engine.services.models import checking
 from engine.services.models.adding import add_file
 from engine.services.models.endpoints import endpoint_summary, work_lines

@@ -8,7 +8,7 @@ from importlib import metadata
 from engine.folders import version
 
 
-def build() -> str:
+def version_line() -> str:
     """The version, and what it runs on: the questions of every report of a fault."""
     llama = metadata.version("llama-cpp-python")
     python = f"Python {platform.python_version()}"
