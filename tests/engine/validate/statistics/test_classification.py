@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score
 from engine.completeness.calibration import reliability
 from engine.records.interval import Interval
 from engine.records.validation import Classification
+from engine.services.reproduction.paper import TABLE_2
 from engine.validate.statistics import classification
 from engine.validate.statistics.classification import ClassificationMetrics, classify, draw, figures
 from engine.validate.statistics.ranking import auroc
@@ -72,6 +73,20 @@ class TestFigures:
             figures([0.1, 1.2], [True, False])
         with pytest.raises(ValueError, match="in \\[0, 1\\]"):
             figures([0.1, float("nan")], [True, False])
+
+
+@pytest.mark.parametrize("row", [row for rows in TABLE_2.values() for row in rows])
+def test_printed_f1(row: tuple[str, float, float, float, float]) -> None:
+    """Conversations with the precision and recall that Soroka et al. print have the F1 that they print, as nearly as
+    two digits tell."""
+    _, _, precision, recall, f1 = row
+    complete = 1_000
+    hits = round(recall * complete)
+    false = round(hits * (1 - precision) / precision)
+    values = [1.0] * hits + [0.0] * (complete - hits) + [1.0] * false + [0.0] * (2_000 - false)
+    found = figures(values, [True] * complete + [False] * 2_000)
+    assert (found.precision, found.recall) == pytest.approx((precision, recall), abs=0.001)
+    assert found.f1 == pytest.approx(f1, abs=0.01)
 
 
 class TestIntervals:
