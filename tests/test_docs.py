@@ -133,6 +133,21 @@ def test_every_variable_is_described() -> None:
     )
 
 
+def test_guides_name_code_that_is_there() -> None:
+    """Each class, constant and function of a guide for developers is in a file that the guide names."""
+    elsewhere = {"NAME", "DataTable"}
+    missing = []
+    for page in sorted((REPOSITORY / "docs/extend").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        files = [REPOSITORY / path for path in _PATH.findall(text) if path.endswith(".py")]
+        code = "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+        for named in _CODE.findall(_FENCE.sub("", text)):
+            name = re.fullmatch(r"`(_?[A-Z]\w+|\w+(?=\())(?:\(.*\))?`", named)
+            if name and name[1] not in elsewhere and not re.search(rf"\b{name[1]}\b", code):
+                missing.append(f"{page.name}: {name[1]}")
+    assert missing == []
+
+
 def test_decisions_have_an_index() -> None:
     """The index of the decisions lists each record once, in order."""
     folder = REPOSITORY / "docs/decisions"
