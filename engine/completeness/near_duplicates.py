@@ -34,8 +34,8 @@ MANY = 10
 MANY_SHARE = 0.1
 """A shingle of more than `MANY` conversations, and of more than this share of all, is left out."""
 
-MAX_PAIRS_PER_BATCH = 10_000_000
-"""Common shingles of two conversations that are counted at once; they take up to some hundred megabytes."""
+MAX_PAIRS_PER_BATCH = 2_000_000
+"""Common shingles of two conversations that are counted at once; they take up to a hundred megabytes."""
 
 PAIRS = 100_000
 """Pairs of conversations whose shingles are counted at once."""
@@ -72,9 +72,10 @@ def groups(found: Sequence[Shingles]) -> Ints:
     rare, rare_size = _rarest(table, size - np.diff(table.indptr), rare_count, document_frequency)
     rare_table = csr_array((table.data[rare], table.indices[rare], _starts(rare_size)), table.shape)
     frequent = size - rare_count
+    who_has = rare_table.T.tocsr()
     links = []
     for begin, end in _parts(rare_table):
-        pairs = (rare_table[begin:end] @ rare_table.T).tocoo()
+        pairs = (rare_table[begin:end] @ who_has).tocoo()
         one, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
         # What they share beyond their rare shingles are frequent ones of one of the two.
         most = pairs.data + np.maximum(frequent[one], frequent[other])

@@ -12,7 +12,7 @@ from engine.records.scores import Mode
 from workbench.api.messages import score
 
 
-@scorer(metrics=[mean(), stderr()], name="workbench/inspect_scorer")
+@scorer(metrics=[mean(), stderr()])
 def inspect_scorer(
     adapter: str | None = None, model: str | None = None, mode: Mode | None = None
 ) -> Scorer:
