@@ -29,6 +29,8 @@ from threadpoolctl import threadpool_limits
 
 if TYPE_CHECKING:
     from sklearn.isotonic import IsotonicRegression
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
 
 Floats = NDArray[np.float64]
 States = NDArray[np.float32]
@@ -66,12 +68,32 @@ class CrossFit:
         p: Probability that this is a true end, at even odds of a whole conversation and the same one cut at random,
             calibrated; shape (boundaries,).
         spread: Standard deviation of `p` between the repeats; shape (boundaries,).
-        broken: Estimated share of the conversations that broke off, so that their last boundary is no true end.
+        calibration: From log-odds to `p`.
+        regressions: One of each repeat.
     """
 
     p: Floats
     spread: Floats
-    broken: float
+    calibration: Calibration
+    regressions: tuple[Regression, ...]
+
+    @property
+    def broken(self) -> float:
+        """Estimated share of the conversations that broke off, so that their last boundary is no true end."""
+        return self.calibration.broken
+
+    def of_others(self, states: StoredStates) -> Floats:
+        """Scores boundaries of conversations that were not learned from, as `p`: by one regression of each repeat.
+
+        Args:
+            states: Shape (boundaries, dimensions); float16 is computed with as float32.
+
+        Returns:
+            Shape (boundaries,).
+        """
+        with threadpool_limits(limits=1):
+            values = [regression.log_odds(states) for regression in self.regressions]
+        return self.calibration.p(np.mean(values, axis=0))
 
 
 def cross_fit(
@@ -105,13 +127,17 @@ def cross_fit(
             "ignore", ConvergenceWarning
         )  # the last digits of a weight decide nothing
         values = np.empty((REPEATS, len(end)))
+        regressions = []
         for repeat in range(REPEATS):
             random = np.random.default_rng(SEED + repeat)
-            values[repeat] = _one_repeat(states, end, group, learn, random, strengths, on_fold)
+            values[repeat], regression = _one_repeat(
+                states, end, group, learn, random, strengths, on_fold
+            )
+            regressions.append(regression)
         mean = values.mean(axis=0)
         calibration = Calibration.of(mean[learn], end[learn], group[learn])
     p = np.stack([calibration.p(row) for row in values])
-    return CrossFit(calibration.p(mean), p.std(axis=0), calibration.broken)
+    return CrossFit(calibration.p(mean), p.std(axis=0), calibration, tuple(regressions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +177,7 @@ def fit(states: States, end: Bools, group: Ints) -> Probe:
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         strength, held_out = _strength(states, end, group, weight, random, STRENGTHS)
-        values = log_odds(states, end, weight, strength, units)
+        values = regress(states, end, weight, strength).log_odds(units)
         calibration = Calibration.of(held_out, end, group)
     weights = (values[1:] - values[0]).astype(np.float32)
     return Probe(weights, float(values[0]), calibration)
@@ -165,7 +191,8 @@ def _one_repeat(
     random: np.random.Generator,
     strengths: Sequence[float],
     on_fold: OnFold,
-) -> Floats:
+) -> tuple[Floats, Regression]:
+    """Log-odds of all boundaries, each by a regression that was trained on other folds; and the last regression."""
     fold = np.full(len(end), FOLDS)
     fold[learn] = _folds(group[learn], FOLDS, random)
     # Boundaries that no fit uses stand in the fold of their group; without one, any regression may score them.
@@ -180,9 +207,10 @@ def _one_repeat(
         strength, held_out = _strength(*known, group[train], weight, random, strengths)
         line = Calibration.line(held_out, end[train], weight)
         true = np.where(end[train], np.maximum(line.p_true(held_out), LEAST_WEIGHT), 1)
-        values[fold == number] = log_odds(*known, weight * true, strength, states[fold == number])
+        regression = regress(*known, weight * true, strength)
+        values[fold == number] = regression.log_odds(states[fold == number])
         on_fold()
-    return values
+    return values, regression
 
 
 def _folds(group: Ints, folds: int, random: np.random.Generator) -> Ints:
@@ -219,9 +247,8 @@ def _strength(
         for number in range(INNER_FOLDS):
             kept, held = fold != number, fold == number
             if len(np.unique(end[kept])) == 2:
-                values[held] = log_odds(
-                    states[kept], end[kept], weight[kept], strength, states[held]
-                )
+                regression = regress(states[kept], end[kept], weight[kept], strength)
+                values[held] = regression.log_odds(states[held])
         loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
         found.append((loss, strength, values))
     _, strength, values = min(found, key=lambda each: each[0])
@@ -232,16 +259,31 @@ def _computable(states: StoredStates) -> States:
     return states.astype(np.float32) if states.dtype == np.float16 else cast("States", states)
 
 
-def log_odds(
-    states: States, end: Bools, weight: Floats, strength: float, wanted: StoredStates
-) -> Floats:
-    """Log-odds of an end at `wanted`, by a regression on the other states with both classes of equal weight.
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A logistic regression on states that are scaled to unit variance."""
+
+    scale: StandardScaler
+    model: LogisticRegression
+
+    def log_odds(self, states: StoredStates) -> Floats:
+        """Log-odds of an end at each boundary, shape (boundaries,); computes with `AT_ONCE` states at a time."""
+        found = [
+            np.asarray(
+                self.model.decision_function(self.scale.transform(_computable(states[first:last])))
+            )
+            for first, last in pairwise([*range(0, len(states), AT_ONCE), len(states)])
+        ]
+        return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
+
+
+def regress(states: States, end: Bools, weight: Floats, strength: float) -> Regression:
+    """Trains a regression in which both classes have equal weight.
 
     Args:
         states, end, weight: Of the boundaries to learn from, shapes (boundaries, dimensions), (boundaries,) and
             (boundaries,).
         strength: Inverse strength of the regularisation.
-        wanted: States to score, shape (others, dimensions).
 
     Raises:
         ValueError: There is only one label.
@@ -256,11 +298,7 @@ def log_odds(
     scale = StandardScaler().fit(states)
     model = LogisticRegression(C=strength, max_iter=300)
     model.fit(scale.transform(states), end, sample_weight=weight / share * len(end) / 2)
-    found = [
-        np.asarray(model.decision_function(scale.transform(_computable(wanted[first:last]))))
-        for first, last in pairwise([*range(0, len(wanted), AT_ONCE), len(wanted)])
-    ]
-    return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
+    return Regression(scale, model)
 
 
 def even_weights(end: Bools, group: Ints) -> Floats:

@@ -51,13 +51,9 @@ def fit(data: Data, ended: Bools, domain: Names, known: str) -> BundledProbe:
         values = np.empty(len(end))
         for one in np.unique(kind):
             seen = kind != one
-            values[~seen] = probe.log_odds(
-                states[seen],
-                end[seen],
-                probe.even_weights(end[seen], group[seen]),
-                strength,
-                states[~seen],
-            )
+            even = probe.even_weights(end[seen], group[seen])
+            regression = probe.regress(states[seen], end[seen], even, strength)
+            values[~seen] = regression.log_odds(states[~seen])
         loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
         best = min(best, (loss, strength, values), key=lambda each: each[0])
         print(f"strength {strength:g}: log loss on unseen domains {loss:.3f}", flush=True)
@@ -66,7 +62,7 @@ def fit(data: Data, ended: Bools, domain: Names, known: str) -> BundledProbe:
     # What the regression says at the origin and at each unit vector gives its weights on raw states.
     size = states.shape[1]
     units = np.vstack([np.zeros(size), np.eye(size)]).astype(np.float32)
-    values = probe.log_odds(states, end, weight, strength, units)
+    values = probe.regress(states, end, weight, strength).log_odds(units)
     return BundledProbe(
         (line.slope * (values[1:] - values[0])).astype(np.float32),
         line.slope * float(values[0]) + line.intercept,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness import bundled_probe, near_duplicates, probe
+from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.position import by_position
 from engine.completeness.probe import Floats
 from engine.errors import NotYet
@@ -36,20 +38,34 @@ from engine.worker.client import OnProgress
 CHUNK = 500
 """Conversations whose text is read at once for the keyword rule."""
 
+MOST = 20_000
+"""Conversations that the probe learns from and is tested on; of more, so many drawn at random. Those that are not drawn
+are scored by the same regressions, which never saw them. docs/results/scale.md says why this many are enough."""
+
+SCORED_AT_ONCE = 2_000
+"""Conversations that were not drawn whose states are held at once."""
+
+STEPS = probe.STEPS * 2
+"""Folds of the probe, and of position alone."""
+
 WHOLE = 0.5
 """Score from which the test calls a conversation whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the reading stage kept, in the order of the conversations' ids.
+    """What the reading stage kept.
 
     Attributes:
-        entries: All conversations, those without states too. Their states are in `states` only.
-        usable: Those with states; `names` are their external ids.
+        states_key: The config hash of the hidden states.
+        ids: All conversations that have states, or a reason for none; in id order.
+        entries: Those of them to learn from, in id order, or all. Their states are in `states` only.
+        usable: Those of `entries` with states; `names` are their external ids.
         states: Of all boundaries of `usable` in order, shape (boundaries, dimensions).
     """
 
+    states_key: str
+    ids: array[int]
     entries: list[StateEntry]
     usable: list[StateEntry]
     names: list[str]
@@ -63,16 +79,20 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """The scores of all boundaries.
+    """The scores of all boundaries that were learned from.
 
     Attributes:
         p: Shape (boundaries,).
+        of_others: Returns the scores of other boundaries by their states.
+        drawn: Number of conversations that were drawn to learn from; None where these are all.
         spread: Spread of `p` between repeats of the fit; None where nothing was fitted.
         bundled: Name of the bundled probe, where there were too few conversations to fit one; empty otherwise.
         test: None where too few conversations could be cut.
     """
 
     p: Floats
+    of_others: Callable[[NDArray[np.float16]], Floats]
+    drawn: int | None
     spread: Floats | None
     bundled: str = ""
     test: EndingTest | None = None
@@ -80,6 +100,8 @@ class _Fitted:
     def in_words(self) -> str:
         """Which probe scored, and the result of its test."""
         by = "by a probe that never saw them"
+        if self.drawn is not None:
+            by += f", learned from {counted(self.drawn, 'conversation')} drawn at random"
         if self.bundled:
             by = f"by the probe of the program's samples (your own needs {LEAST_FOR_PROBE})"
         if self.test is None:
@@ -90,8 +112,8 @@ class _Fitted:
 
 
 class FittingStage(CpuStage):
-    """Fits the probe anew on all conversations that were read, and scores each by a probe that never saw it: with too
-    few for a fit by the bundled one, where the model is the built-in one."""
+    """Fits the probe anew on the conversations that were read, at most `MOST` of them, and scores each by a probe that
+    never saw it: with too few for a fit by the bundled one, where the model is the built-in one."""
 
     name = "fit"
     unit = "steps"
@@ -126,8 +148,10 @@ class FittingStage(CpuStage):
         """The parameters that determine the scores: how they are fitted, and the conversations that were read."""
         states = self._states_key()
         with self._project.reading() as conn:
-            known = hidden_states.fingerprint(conn, states)
-        return {"probe": probe.VERSION, "states": states, "conversations": known}
+            ids = hidden_states.ids(conn, states)
+            known = hidden_states.fingerprint(conn, ids)
+        found = {"probe": probe.VERSION, "states": states, "conversations": known}
+        return {**found, "drawn": MOST} if len(ids) > MOST else found
 
     def waiting(self) -> int:
         """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
@@ -150,7 +174,7 @@ class FittingStage(CpuStage):
                 self._project.write(partial(self._put_in_force, config_hash=key))
                 return
             read = _read(conn, self._states_key())
-        total = probe.STEPS * 2
+        total = STEPS
         yield Progress(0, total)
         found: list[_Fitted] = []
         done = 0
@@ -158,22 +182,37 @@ class FittingStage(CpuStage):
             done += count
             yield Progress(min(done, total), total, note)
         (fitted,) = found
+        for _, note in self._live(partial(self._store, run_id, key, read, fitted), self._count):
+            yield Progress(total, total, note)
+        self._summary = fitted.in_words()
+        yield Progress(total, total)
+
+    def _count(self, scored: int) -> None:
+        self._scored = scored
+
+    def _store(
+        self, run_id: int, key: str, read: _Read, fitted: _Fitted, report: OnProgress
+    ) -> int:
+        """Stores the scores in one transaction; returns the number of conversations that have one."""
         model = self._model.model
         noise = None if fitted.spread is None else float(fitted.spread.mean())
         name = fitted.bundled or model.adapter_name
         config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
-        entries = _score_entries(read, fitted.p)
-        self._scored = len(read.usable)
-        self._summary = fitted.in_words()
 
-        def store(conn: sqlite3.Connection) -> None:
+        def store(conn: sqlite3.Connection) -> int:
             score_sets.register(conn, config)
-            scores.add(conn, key, run_id, entries)
+            done = scored = 0
+            for entries in _score_entries(conn, read, fitted):
+                scores.add(conn, key, run_id, entries)
+                done += len(entries)
+                scored += sum(bool(entry.boundaries) for entry in entries)
+                if done < len(read.ids):
+                    report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
             self._put_in_force(conn, key)
-            runs.count(conn, run_id, total, total)
+            runs.count(conn, run_id, STEPS, STEPS)
+            return scored
 
-        self._project.write(store)
-        yield Progress(total, total)
+        return self._project.write(store)
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
         score_sets.put_in_force_unless_another_is(conn, config_hash)
@@ -205,11 +244,13 @@ class FittingStage(CpuStage):
                 )
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         group = np.repeat(groups, counts)
+        drawn = len(read.usable) if len(read.entries) < len(read.ids) else None
         if bundled is not None:
-            fitted = _Fitted(bundled.p(read.states.astype(np.float32)), None, SAMPLES_PROBE)
+            by_samples = partial(_by_bundled, bundled)
+            fitted = _Fitted(by_samples(read.states), by_samples, drawn, None, SAMPLES_PROBE)
         else:
             fit = probe.cross_fit(read.states, end, group, lambda: report(1, "fitting"))
-            fitted = _Fitted(fit.p, fit.spread)
+            fitted = _Fitted(fit.p, fit.of_others, drawn, fit.spread)
         if different < probe.FOLDS:
             return fitted
         position = by_position(
@@ -289,33 +330,76 @@ def _curves(numbers: list[list[int]], p: Floats) -> list[Floats]:
     return curves
 
 
+def _by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
+    return bundled.p(states.astype(np.float32))
+
+
 def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
     with snapshot(conn):
-        shape = hidden_states.shape(conn, states_key)
-        # One array, which is filled row by row: a million conversations have gigabytes of states.
-        states = np.empty(shape, dtype="<f2")
-        entries, first = [], 0
-        for entry in hidden_states.of_config(conn, states_key):
-            if entry.places:
-                last = first + len(entry.places)
-                states[first:last] = np.frombuffer(entry.states, dtype="<f2").reshape(-1, shape[1])
-                first = last
-            entries.append(replace(entry, states=b""))
-    usable = [entry for entry in entries if entry.places]
-    ids = [entry.conversation_id for entry in usable]
-    names = {row.id: row.external_id for row in conversations.rows(conn, ids)}
-    return _Read(entries, usable, [names[key] for key in ids], states)
-
-
-def _score_entries(read: _Read, scored: Floats) -> list[ScoreEntry]:
-    entries = []
+        ids = hidden_states.ids(conn, states_key)
+        entries = list(hidden_states.of_conversations(conn, states_key, _drawn(ids)))
+    # One array, which is filled row by row while the bytes are dropped: states can take gigabytes.
+    states = np.empty(_shape(entries), dtype="<f2")
     first = 0
-    for entry in read.entries:
-        p = scored[first : first + len(entry.places)].tolist()
-        first += len(entry.places)
-        points = tuple(
-            BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)
-            for place, value in zip(entry.places, p, strict=True)
-        )
-        entries.append(ScoreEntry(entry.conversation_id, points, entry.reason, entry.tokens))
-    return entries
+    for at, entry in enumerate(entries):
+        last = first + len(entry.places)
+        if entry.places:
+            states[first:last] = _states(entry)
+        entries[at] = replace(entry, states=b"")
+        first = last
+    usable = [entry for entry in entries if entry.places]
+    keys = [entry.conversation_id for entry in usable]
+    with_names = {row.id: row.external_id for row in conversations.rows(conn, keys)}
+    return _Read(states_key, ids, entries, usable, [with_names[key] for key in keys], states)
+
+
+def _shape(entries: Sequence[StateEntry]) -> tuple[int, int]:
+    """Number of boundaries, and of numbers in a state; (0, 0) without any."""
+    boundaries = sum(len(entry.places) for entry in entries)
+    size = sum(len(entry.states) for entry in entries)
+    return boundaries, size // (2 * boundaries) if boundaries else 0
+
+
+def _drawn(ids: array[int]) -> list[int]:
+    """The conversations to learn from, in id order."""
+    if len(ids) <= MOST:
+        return ids.tolist()
+    places = np.random.default_rng(probe.SEED).choice(len(ids), MOST, replace=False)
+    return [ids[at] for at in np.sort(places)]
+
+
+def _states(entry: StateEntry) -> NDArray[np.float16]:
+    """The states of a conversation with boundaries, shape (boundaries, dimensions)."""
+    return np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
+
+
+def _score_entries(
+    conn: sqlite3.Connection, read: _Read, fitted: _Fitted
+) -> Iterator[list[ScoreEntry]]:
+    """The scores of all conversations that were read, some at a time."""
+    learned = {one.conversation_id: (one, p) for one, p in _each(read.entries, fitted.p)}
+    for first in range(0, len(read.ids), SCORED_AT_ONCE):
+        part = read.ids[first : first + SCORED_AT_ONCE]
+        asked = [key for key in part if key not in learned]
+        others = list(hidden_states.of_conversations(conn, read.states_key, asked))
+        states = [_states(entry) for entry in others if entry.places]
+        p = fitted.of_others(np.concatenate(states)) if states else np.empty(0)
+        known = [learned[key] for key in part if key in learned]
+        yield [_score_entry(*one) for one in (*known, *_each(others, p))]
+
+
+def _each(entries: Sequence[StateEntry], p: Floats) -> Iterator[tuple[StateEntry, Floats]]:
+    """Each conversation with the scores of its boundaries."""
+    first = 0
+    for entry in entries:
+        last = first + len(entry.places)
+        yield entry, p[first:last]
+        first = last
+
+
+def _score_entry(entry: StateEntry, p: Floats) -> ScoreEntry:
+    points = tuple(
+        BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)
+        for place, value in zip(entry.places, p.tolist(), strict=True)
+    )
+    return ScoreEntry(entry.conversation_id, points, entry.reason, entry.tokens)

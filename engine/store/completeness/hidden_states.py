@@ -118,27 +118,21 @@ def readable(conn: sqlite3.Connection, config_hash: str) -> int:
     return int(conn.execute(query, (config_hash,)).fetchone()[0])
 
 
-def fingerprint(conn: sqlite3.Connection, config_hash: str) -> str:
-    """16 hex digits over the conversations that have states, or a reason for none, under a configuration, and over the
-    number of their earlier texts."""
+def ids(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations that have states, or a reason for none, under a configuration; in id order."""
     rows = conn.execute(
         "SELECT conversation_id FROM hidden_state WHERE config_hash = ? ORDER BY conversation_id",
         (config_hash,),
     )
-    known = ",".join(str(row[0]) for row in rows)
+    return array("q", (row[0] for row in rows))
+
+
+def fingerprint(conn: sqlite3.Connection, known: array[int]) -> str:
+    """16 hex digits over such ids, and over the number of earlier texts of conversations."""
+    digest = hashlib.sha256(",".join(map(str, known)).encode())
     if replaced := earlier_states.count(conn):
-        known += f";{replaced}"
-    return hashlib.sha256(known.encode()).hexdigest()[:16]
-
-
-def shape(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
-    """Number of boundaries with states under a configuration, and of dimensions; (0, 0) without any."""
-    boundaries, size = conn.execute(
-        "SELECT coalesce(sum(json_array_length(boundaries)), 0), coalesce(sum(length(states)), 0)"
-        " FROM hidden_state WHERE config_hash = ?",
-        (config_hash,),
-    ).fetchone()
-    return boundaries, size // (2 * boundaries) if boundaries else 0
+        digest.update(f";{replaced}".encode())
+    return digest.hexdigest()[:16]
 
 
 def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
@@ -150,10 +144,11 @@ def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry
 def of_conversations(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> Iterator[StateEntry]:
-    """What is stored of these conversations under a configuration."""
+    """What is stored of these conversations under a configuration; in the order of the ids where they ascend."""
     for keys in chunks(ids):
         rows = conn.execute(
-            f"{_ENTRIES} AND conversation_id IN ({placeholders(keys)})", (config_hash, *keys)
+            f"{_ENTRIES} AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id",
+            (config_hash, *keys),
         )
         yield from map(_entry, rows)
 

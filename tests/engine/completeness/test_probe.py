@@ -101,6 +101,20 @@ class TestCrossFit:
         turned = cross_fit(states, np.where(learn, end, ~end), group, learn=learn)
         assert turned.p.tolist() == found.p.tolist()
 
+    def test_others_are_scored_later_as_well(self) -> None:
+        """Conversations that are scored after the fit are told apart as well as those in it, and their probabilities
+        are shares; states as they are stored give the same bits."""
+        states, end, group = made(400, signal=2.0)
+        states = states.astype(np.float16).astype(np.float32)
+        own = group < 200
+        found = cross_fit(states[own], end[own], group[own])
+        p = found.of_others(states[~own])
+        assert found.of_others(states[~own].astype(np.float16)).tolist() == p.tolist()
+        later = auroc(p.tolist(), end[~own].tolist()).value
+        assert later == pytest.approx(auroc(found.p.tolist(), end[own].tolist()).value, abs=0.03)
+        weight = even_weights(end[~own], group[~own])
+        assert weight @ p == pytest.approx(weight @ end[~own], abs=0.03)
+
     def test_conversations_without_a_second_boundary_teach_nothing(self) -> None:
         """Ends alone are refused: nothing could be learnt from them."""
         states = np.zeros((20, 3), dtype=np.float32)

@@ -20,6 +20,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunO
 from engine.records.scores import LEAST_FOR_PROBE
 from engine.services.scoring.sets import ScoreSets, name_of
 from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.completeness import fitting as fitting_stage
 from engine.stages.completeness.fitting import FittingStage
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.importing import ImportStage
@@ -197,6 +198,53 @@ class TestFitting:
             assert score_sets.config_in_force(conn) == second
             assert len(scores.values(conn, first.config_hash, range(1, COUNT + 1))) == 25
             assert len(scores.values(conn, second.config_hash, range(1, COUNT + 1))) == COUNT
+
+    def test_of_many_some_are_learned_from_and_all_are_scored(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With more conversations than are learned from, the others are scored too; the run and the test say how many
+        were drawn, and the set is another than one learned from all."""
+        give_states(project, list(range(1, COUNT + 1)), ends=True)
+        of_all = fitting(project).config_hash
+        monkeypatch.setattr(fitting_stage, "MOST", 24)
+        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        outcome = run(project, fitting(project))
+        assert isinstance(outcome, JobDone)
+        with project.reading() as conn:
+            config = scores.config_in_force(conn)
+            entries = list(hidden_states.of_config(conn, KEY))
+            assert config is not None
+            found = scores.values(conn, config.config_hash, range(1, COUNT + 1))
+        usable = sum(bool(entry.places) for entry in entries)
+        assert config.config_hash != of_all
+        assert config.test is not None
+        drawn = config.test.conversations
+        assert drawn <= 24 < usable
+        assert f"Scored {usable} conversations" in outcome.message
+        assert f"learned from {drawn} conversations drawn at random" in outcome.message
+        for entry in entries:
+            assert list(found.get(entry.conversation_id, {})) == [p.message for p in entry.places]
+        ends = [list(curve.values()) for curve in found.values() if len(curve) > 1]
+        assert np.mean([(curve[-1] or 0) > (curve[0] or 0) for curve in ends]) > 0.9
+
+    def test_a_cancel_while_scores_are_stored(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It leaves none of them."""
+        give_states(project, list(range(1, COUNT + 1)))
+        stage = fitting(project)
+        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        add = scores.add
+
+        def cancelled(*data: object) -> None:
+            add(*data)  # type: ignore[arg-type]
+            stage.interrupt()
+
+        monkeypatch.setattr(scores, "add", cancelled)
+        assert isinstance(run(project, stage), JobCancelled)
+        with project.reading() as conn:
+            assert scores.configs(conn) == []
+            assert conn.execute("SELECT count(*) FROM boundary_score").fetchone() == (0,)
 
     @pytest.mark.parametrize("number", [2, LEAST_FOR_PROBE - 1])
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
