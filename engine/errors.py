@@ -195,11 +195,13 @@ class ModelCrashed(ModelError):
 
 
 class OutOfMemory(ModelError):
-    """There is not enough memory for the model.
+    """There is not enough memory for the model, or for a computation.
 
-    Why: The model and the text that it keeps in mind need more memory than is free.
+    Why: The model and the text that it keeps in mind need more memory than is free, or a limit (`ulimit -v`) leaves too
+    little.
 
-    What to do: Close other programs, or use a smaller model. `workbench doctor` says how much memory there is.
+    What to do: Close other programs, use a smaller model, or raise the limit. `workbench doctor` says how much memory
+    there is.
     """
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from engine.errors import Cancelled
+from threadpoolctl import threadpool_info
+
+from engine.errors import Cancelled, OutOfMemory
 from engine.jobs.contract import Lane, config_hash
+from engine.number_format import counted
 from engine.stages.model_work import Live
 from engine.store.project import Project
 from engine.worker.client import OnProgress
 
 Result = TypeVar("Result")
+
+ADDRESSES, ADDRESSES_OF_THREAD = 560 << 20, 80 << 20
+"""Bytes of addresses that a computation needs, and for each thread of OpenBLAS. 460 and 80 MiB were measured; with a
+little less OpenBLAS waits for a buffer for ever, or ends the process."""
 
 
 class CpuStage(ABC):
@@ -64,7 +72,11 @@ class CpuStage(ABC):
         Args:
             work: Called with a callback for reports, which raises Cancelled after `interrupt`.
             result: Called with the return value of `work` before the iterator ends.
+
+        Raises:
+            OutOfMemory: The addresses of the process are limited too much for a computation.
         """
+        _check_addresses()
 
         def begun(report: OnProgress) -> Result:
             self._wake = report
@@ -81,3 +93,18 @@ class CpuStage(ABC):
             self._check()
             yield report
         result(running.result())
+
+
+def _check_addresses() -> None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+    threads = max((pool["num_threads"] for pool in pools), default=1)
+    needed = ADDRESSES + threads * ADDRESSES_OF_THREAD
+    if limit < needed:
+        raise OutOfMemory(
+            f"This process may use {limit >> 20:,} MiB of addresses; a computation with"
+            f" {counted(threads, 'thread')} needs {needed >> 20:,} MiB.",
+            "Raise the limit (`ulimit -v`), or set OPENBLAS_NUM_THREADS=1.",
+        )

@@ -54,3 +54,20 @@ def test_home_that_cannot_be_written(path: Path) -> None:
     assert b"/proc/none" in done.stderr
     assert b"WORKBENCH_CACHE" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_little_room_for_a_computation(path: Path) -> None:
+    """Where `ulimit -v` leaves too little for a computation, it is refused with the limit and what is needed, instead
+    of a wait without end."""
+    limited = 'ulimit -v 532480; exec "$@"'
+    command = [sys.executable, "-m", "workbench", "run", "cluster", str(path), "--no-labels"]
+    done = subprocess.run(
+        ["sh", "-c", limited, "sh", *command],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert b"may use 520 MiB of addresses" in done.stderr
+    assert b"1 thread needs 640 MiB" in done.stderr
+    assert b"(OutOfMemory:" in done.stderr
