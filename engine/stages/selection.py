@@ -39,7 +39,7 @@ class Selection:
         if self.part is None:
             return found
         number, of = self.part
-        chars = [row.chars for row in conversations.rows(conn, found)]
+        chars = conversations.chars(conn, found)
         return array("q", chain.from_iterable(islice(blocks(found, chars), number - 1, None, of)))
 
 

@@ -100,7 +100,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         with self._project.reading() as conn:
             every = self._only or self._selection.ids(conn)
             missing = set(trees.ids_without_tree(conn, key)).intersection(every)
-            chars = [row.chars for row in conversations.rows(conn, every)]
+            chars = conversations.chars(conn, every)
         total = len(missing)
         yield Progress(0, total, "loading the model")
         self._work.load()

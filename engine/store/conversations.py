@@ -93,6 +93,15 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
     return [found[key] for key in wanted if key in found]
 
 
+def chars(conn: sqlite3.Connection, wanted: Sequence[int]) -> array[int]:
+    """Characters of these conversations, in the order asked; ids that do not exist are left out."""
+    found: dict[int, int] = {}
+    for keys in chunks(wanted):
+        query = f"SELECT id, chars FROM conversation WHERE id IN ({placeholders(keys)})"
+        found.update(conn.execute(query, (*keys,)).fetchall())
+    return array("q", (found[key] for key in wanted if key in found))
+
+
 def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
     """All messages of one conversation in order."""
     result: list[MessageRow] = []

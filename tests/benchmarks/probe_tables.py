@@ -1,8 +1,8 @@
 """Tables on the probe: `python -m tests.benchmarks.probe_tables TABLE PROJECT...`.
 
 Projects have the hidden states of `run complete PROJECT --mode probe`. No model is asked. Tables are `broken` (some
-conversations broke off), `learning` (from a few conversations), `features` (what beside the state) and `copies`
-(near-duplicates). The truncation test is averaged over twenty draws of cuts.
+conversations broke off), `learning` (from a few conversations), `many` (from thousands), `features` (what beside the
+state) and `copies` (near-duplicates). The truncation test is averaged over twenty draws of cuts, in `many` of one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from engine.validate.statistics.ranking import auroc
 DRAWS = 20
 SHARES = (0.0, 0.2, 0.4)
 SIZES = (10, 15, 20, 25, 40, 80, 160, 320, 400)
+MANY, MANY_DRAWS, OTHERS = (400, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000), 3, 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,33 @@ def learning(data: Data) -> Iterator[str]:
         )
 
 
+def many(data: Data) -> Iterator[str]:
+    """One row for each large number of conversations: how the same others are scored by probes of three draws."""
+    drawn = np.random.default_rng(0).permutation(len(data.counts))
+    others = np.isin(data.group, drawn[:OTHERS])
+    counts = [data.counts[number] for number in np.sort(drawn[:OTHERS])]
+    cuts = draw_cuts([str(number) for number in range(OTHERS)], counts)
+    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
+    for size in MANY:
+        if size > len(data.counts) - OTHERS:
+            continue
+        p, areas, inside = [], [], []
+        for seed in range(MANY_DRAWS):
+            own = np.random.default_rng(seed).permutation(drawn[OTHERS:])[:size]
+            learn = np.isin(data.group, own)
+            fit = probe.cross_fit(data.states[learn], data.end[learn], data.group[learn])
+            p.append(fit.of_others(data.states[others]))
+            values = np.concatenate([p[-1][cuts.whole], p[-1][cuts.cut]])
+            areas.append(auroc(values.tolist(), label).value)
+            inside.append(auroc(fit.p.tolist(), data.end[learn].tolist()))
+        width = np.mean([area.high - area.low for area in inside])
+        apart = np.mean(np.abs(np.diff(p, axis=0)))
+        yield (
+            f"{size:,} | {np.mean(areas):.4f} ± {np.std(areas):.4f} | {apart:.3f}"
+            f" | {np.mean([area.value for area in inside]):.3f} ± {width / 2:.3f}"
+        )
+
+
 def features(data: Data) -> Iterator[str]:
     """One row for each set of features and each strength alone."""
     states = data.states
@@ -191,6 +219,11 @@ TABLES = {
         learning,
         "conversations | AUROC, in the draw | F1 | AUROC, others | least of ten | F1, others"
         " | at the same step, others",
+    ),
+    "many": (
+        many,
+        "conversations | AUROC, others | difference of a score between draws"
+        " | AUROC in the draw ± half its interval",
     ),
     "features": (features, "features | AUROC | F1 at .5 | at the same step"),
     "copies": (

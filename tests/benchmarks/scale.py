@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.scale /tmp/scale.wb 1000000            # makes the project, then runs the commands
     python -m tests.benchmarks.scale /tmp/scale.wb 0 --only report    # one command on a project made before
+    python -m tests.benchmarks.scale /tmp/b.wb 50000 --skip 50000 --only    # the second part of a job, no command
 
 Conversations have four short messages about one of ten goals: two sentences of a hundred that its goal has, and words
 drawn at random. They are stored as an import stores them, without its checks. Hidden states are drawn at random, as
@@ -91,9 +92,13 @@ def conversations(seed: int) -> Iterator[Parsed]:
         yield Parsed(number, raw, Conversation(f"made-{number}", messages))
 
 
-def make(path: Path, count: int, seed: int = 7) -> None:
-    """Makes a project of so many conversations with hidden states at their two boundaries."""
-    made = conversations(seed)
+def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> None:
+    """Makes a project of so many conversations, with hidden states at their two boundaries if asked for.
+
+    Args:
+        skipped: Conversations of the same seed that come before them, for parts of one job.
+    """
+    made = islice(conversations(seed), skipped, None)
     numbers = np.random.default_rng(seed)
     with Workspace(path, create=True) as workspace:
         project = workspace.project
@@ -116,6 +121,8 @@ def make(path: Path, count: int, seed: int = 7) -> None:
         for first in range(1, count + 1, BATCH):
             batch = list(islice(made, min(BATCH, count + 1 - first)))
             project.write(partial(imports.add, source_id=source, records=batch))
+            if not states:
+                continue
             entries = [
                 _states(first + at, record.conversation, numbers) for at, record in enumerate(batch)
             ]
@@ -166,10 +173,12 @@ def main() -> None:
     parser.add_argument("project", type=Path)
     parser.add_argument("conversations", type=int, help="0: the project is there already")
     parser.add_argument("--only", nargs="*", choices=COMMANDS, help="commands to measure")
+    parser.add_argument("--skip", type=int, default=0, help="conversations that another part has")
+    parser.add_argument("--no-states", action="store_true", help="make no hidden states")
     arguments = parser.parse_args()
     if arguments.conversations:
         began = time.process_time()
-        make(arguments.project, arguments.conversations)
+        make(arguments.project, arguments.conversations, not arguments.no_states, arguments.skip)
         print(f"{'making it':<10} {time.process_time() - began:8.1f} s of processor time")
     for name in COMMANDS if arguments.only is None else arguments.only:
         measure(name, [word.format(arguments.project) for word in COMMANDS[name]])

@@ -71,7 +71,7 @@ def estimate_scoring(
     model, prompt = run.model.model, run.question.prompt
     with project.reading() as conn:
         left = sorted(run.reading.waiting(conn))
-        rows = conversations.rows(conn, left)
+        chars_left = conversations.chars(conn, left)
         stride = max(1, len(left) // SAMPLE)
         sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
     if not left:
@@ -85,11 +85,10 @@ def estimate_scoring(
     counted_chars = sum(len(piece.text) for log in logs for piece in log)
     asked = sum(len(boundaries(log)) for log in logs) / len(logs)
     chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
-    sampled = {conversation_id for conversation_id, _ in sample}
-    # A row's character count leaves out headers and calls, so the sample also gives log characters per stored one.
-    overhead = counted_chars / max(1, sum(row.chars for row in rows if row.id in sampled))
+    # A stored character count leaves out headers and calls, so the sample also gives log characters per stored one.
+    overhead = counted_chars / max(1, sum(chars_left[::stride][:SAMPLE]))
     per_char = counted / max(1, counted_chars)
-    lengths = [row.chars * overhead * per_char for row in rows]
+    lengths = [number * overhead * per_char for number in chars_left]
     tokens = sum(lengths) + asked * chars * len(left) * per_char
     speed = model.tokens_per_s
     if speed is None:

@@ -61,7 +61,7 @@ class DivergenceStage(BlockStage[int, tuple[int, Divergence]]):
         with self._project.reading() as conn:
             every = self.selection.ids(conn)
             missing = set(divergences.ids_without(conn, key)).intersection(every)
-            chars = [row.chars for row in conversations.rows(conn, every)]
+            chars = conversations.chars(conn, every)
         self.skipped = len(every) - len(missing)
         yield Progress(0, len(missing), "loading the model")
         # Not the copy of the weights with the adapter merged in, from which it cannot be taken off.

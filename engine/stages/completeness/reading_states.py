@@ -104,7 +104,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         with self._project.reading() as conn:
             missing = self.waiting(conn)
             every = sorted(missing) if self.growing else self._selection.ids(conn)
-            chars = {row.id: row.chars for row in conversations.rows(conn, every)}
+            chars = dict(zip(every, conversations.chars(conn, every), strict=True))
         self.skipped = len(every) - len(missing)
         if not missing:
             return

@@ -79,7 +79,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
             else:
                 below = scores.below_threshold(conn, scored)
                 missing = set(remaining.ids_without(conn, own, scored))
-            chars = [row.chars for row in conversations.rows(conn, below)]
+            chars = conversations.chars(conn, below)
         if not missing:
             return
         yield Progress(0, len(missing), "loading the model")

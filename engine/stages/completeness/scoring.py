@@ -114,7 +114,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         with self._project.reading() as conn:
             every = self._selection.ids(conn)
             missing = set(scores.ids_without_score(conn, key)).intersection(every)
-            chars = [row.chars for row in conversations.rows(conn, every)]
+            chars = conversations.chars(conn, every)
         self.skipped = len(every) - len(missing)
         total = len(missing)
         yield Progress(0, total, "loading the model")

@@ -74,7 +74,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         with self._project.reading() as conn:
             every = self._selection.ids(conn)
             missing = set(goals.ids_without_summary(conn, key)).intersection(every)
-            chars = [row.chars for row in conversations.rows(conn, every)]
+            chars = conversations.chars(conn, every)
         if not missing:
             return
         yield Progress(0, len(missing), "loading the model")
