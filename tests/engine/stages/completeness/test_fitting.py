@@ -211,7 +211,7 @@ class TestFitting:
         outcome = run(project, fitting(project))
         assert isinstance(outcome, JobDone)
         with project.reading() as conn:
-            config = scores.config_in_force(conn)
+            config = score_sets.config_in_force(conn)
             entries = list(hidden_states.of_config(conn, KEY))
             assert config is not None
             found = scores.values(conn, config.config_hash, range(1, COUNT + 1))
@@ -243,7 +243,7 @@ class TestFitting:
         monkeypatch.setattr(scores, "add", cancelled)
         assert isinstance(run(project, stage), JobCancelled)
         with project.reading() as conn:
-            assert scores.configs(conn) == []
+            assert score_sets.configs(conn) == []
             assert conn.execute("SELECT count(*) FROM boundary_score").fetchone() == (0,)
 
     @pytest.mark.parametrize("number", [2, LEAST_FOR_PROBE - 1])
