@@ -56,7 +56,7 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
         "--embedder",
         default="tfidf",
         metavar="E",
-        help="tfidf, minilm, mixed (both), the path of a GGUF embedding model, or a URL (default: tfidf)",
+        help="what makes vectors: tfidf, minilm, mixed (both), a GGUF embedding model, or a URL (default: tfidf)",
     )
     parser.add_argument(
         "--k1",

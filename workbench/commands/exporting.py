@@ -39,11 +39,13 @@ def export_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `export`."""
     parser.add_argument("project")
     parser.add_argument("what", choices=get_args(ExportKind), help="what is written")
-    parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the file to write (default: standard output)"
+    )
     parser.add_argument(
         "--format",
         choices=FORMATS,
-        help="default: by the file name, else jsonl; parquet for the table",
+        help="kind of file (default: by the file name, else jsonl); parquet is for the table",
     )
     parser.add_argument(
         "--truth",

@@ -107,7 +107,8 @@ def merge_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `merge`."""
     _declare(parser, "group", "other")
     parser.add_argument(
-        "--label", help="of the merged group (default: the proposed one, or that of the larger)"
+        "--label",
+        help="label of the merged group (default: the proposed one, or that of the larger)",
     )
 
 
@@ -121,7 +122,9 @@ def merge(arguments: argparse.Namespace) -> int:
 def apart_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `apart`."""
     _declare(parser, "group", "other")
-    parser.add_argument("--never", action="store_true", help="in later clusterings too")
+    parser.add_argument(
+        "--never", action="store_true", help="forbid the merge in later clusterings too"
+    )
 
 
 def apart(arguments: argparse.Namespace) -> int:
@@ -217,7 +220,9 @@ def undo(arguments: argparse.Namespace) -> int:
 def proposals_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `proposals`."""
     parser.add_argument("project")
-    parser.add_argument("--limit", type=positive, default=10, metavar="N", help="default: 10")
+    parser.add_argument(
+        "--limit", type=positive, default=10, metavar="N", help="list at most N (default: 10)"
+    )
     parser.add_argument(
         "--order", choices=get_args(MergeOrder), help="which pairs come first, from now on"
     )

@@ -50,7 +50,10 @@ def list_conversations_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     add_filter(parser)
     parser.add_argument(
-        "--sort", choices=get_args(SortKey), default="id", help="default: id, the order of import"
+        "--sort",
+        choices=get_args(SortKey),
+        default="id",
+        help="what to sort by (default: id, the order of import)",
     )
     parser.add_argument("--reverse", action="store_true", help="reverse the order")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N")

@@ -30,7 +30,7 @@ def run_paper_goals_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
     parser.add_argument(
         "--embedder", default="tfidf", metavar="E",
-        help="tfidf, minilm, mixed (both), the path of a GGUF embedding model, or a URL (default: tfidf)",
+        help="what makes vectors: tfidf, minilm, mixed (both), a GGUF embedding model, or a URL (default: tfidf)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: 0)")  # fmt: skip
     parser.add_argument("--model", help="name or path of a model (default: the project's)")

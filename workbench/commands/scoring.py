@@ -56,13 +56,15 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         choices=get_args(Mode),
-        help="default: probe where it is possible, else tuned with an adapter, else base",
+        help="how to score (default: probe where it is possible, else tuned with an adapter, else base)",
     )
     parser.add_argument(
         "--end-tag",
         help="text tag that a tuned model ends with (default: that of its adapter, else its end token)",
     )
-    parser.add_argument("--context", type=positive, help="longest log in tokens")
+    parser.add_argument(
+        "--context", type=positive, help="longest log in tokens; longer ones are read in windows"
+    )
     add_filter(parser)
     parser.add_argument(
         "--held-out-by", metavar="RUN", help="only what this training run was not trained on"
