@@ -42,6 +42,21 @@ def as_object(record: Any) -> dict[str, Any]:
     return record
 
 
+def object_or_empty(value: Any) -> dict[str, Any]:
+    """A value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_or_empty(value: Any) -> list[Any]:
+    """A value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none of another value."""
+    return [one for one in list_or_empty(value) if isinstance(one, dict)]
+
+
 def storable(value: Any) -> Any:
     """Returns a JSON value without lone surrogates in texts and keys, which UTF-8 cannot encode."""
     if isinstance(value, str):

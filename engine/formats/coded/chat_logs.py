@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, as_object, kind_of
+from engine.formats.json_values import BadRecord, as_object, kind_of, object_or_empty
 from engine.formats.messages.call_messages import messages_given
 from engine.formats.messages.normalise import (
     as_time,
@@ -94,7 +94,7 @@ def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
     An answer is the first choice of OpenAI, the `message` of Ollama, or the whole response of Anthropic.
     """
     response = record.get("response")
-    outer = response if isinstance(response, dict) else {}
+    outer = object_or_empty(response)
     body = outer.get("body")
     if isinstance(body, dict):
         outer = _rest(outer, "body")

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
-from engine.formats.json_values import BadRecord, as_object
+from engine.formats.json_values import BadRecord, as_object, object_or_empty
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import as_time, messages_of
 from engine.formats.messages.response_items import is_response_item, response_items
@@ -85,9 +85,13 @@ def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _exec_repeats(lines: list[dict[str, Any]]) -> Iterator[tuple[int, str | int]]:
     """The places of earlier states of items, and of what only tells how far an item is."""
-    last = {str(item.get("id")): id(item) for line in lines if (item := _object(line.get("item")))}
+    last = {
+        str(item.get("id")): id(item)
+        for line in lines
+        if (item := object_or_empty(line.get("item")))
+    }
     for line in lines:
-        item = _object(line.get("item"))
+        item = object_or_empty(line.get("item"))
         if last.get(str(item.get("id"))) != id(item):
             yield (id(line), "item")
         yield from ((id(item), key) for key in ("id", "status"))
@@ -222,7 +226,7 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
         position
         for position, line in enumerate(lines)
         if line.get("type") == "event_msg"
-        and _object(line.get("payload")).get("type") == "user_message"
+        and object_or_empty(line.get("payload")).get("type") == "user_message"
     }
 
     def own(position: int, body: dict[str, Any]) -> bool:
@@ -230,14 +234,10 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
             return not said.isdisjoint((position - 1, position + 1))
         content = body.get("content")
         first = content[0] if isinstance(content, list) and content else {}
-        text = _object(first).get("text", content)
+        text = object_or_empty(first).get("text", content)
         return not (isinstance(text, str) and text.lstrip().startswith(_OF_PROGRAM))
 
     return own
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:

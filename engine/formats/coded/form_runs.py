@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.form_scores import fields, form_scores
-from engine.formats.json_values import BadRecord
+from engine.formats.json_values import BadRecord, list_or_empty
 from engine.formats.reader import COMPANIONS, ParsedRecord, Reader
 
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
@@ -66,7 +66,7 @@ def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str
     if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
         return found
     said = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
-    steps = interactions if isinstance(interactions, list) else []
+    steps = list_or_empty(interactions)
     modules = [str(one.get("module")) for one in steps if isinstance(one, dict)]
     scores = form_scores(form, said, modules)
     return found | {

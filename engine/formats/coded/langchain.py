@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, json_text
+from engine.formats.json_values import BadRecord, json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import as_message, langchain_message
 from engine.formats.messages.normalise import created_at, messages_of
 from engine.formats.opening.framing import Frame
@@ -37,7 +37,7 @@ def recognise(record: Any) -> str | None:
 
 def _listed(record: Any) -> list[Any]:
     found = _MESSAGES.first(record) if isinstance(record, dict) else None
-    return found if isinstance(found, list) else []
+    return list_or_empty(found)
 
 
 def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
@@ -100,6 +100,6 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     conversation = Conversation(fallback_id, tuple(messages), created_at=created_at(record))
     return ParsedRecord(
         conversation,
-        rest if isinstance(rest, dict) else {},
+        object_or_empty(rest),
         left_out=frozenset(left_out | {(id(record), _OTHERS)}),
     )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from engine.conversation import Conversation
-from engine.formats.json_values import BadRecord
+from engine.formats.json_values import BadRecord, object_or_empty
 from engine.formats.messages.call_messages import messages_answered, messages_given, text_given
 from engine.formats.messages.normalise import created_at, read_messages, record_id
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
@@ -75,7 +75,7 @@ def _read(call: _Call, record: Any, fallback_id: str, _: Any = None) -> ParsedRe
     rest = without(record, trails)
     found = record_id(record, _IDS, fallback_id)
     conversation = Conversation(found, messages, created_at=created_at(record))
-    return ParsedRecord(conversation, rest if isinstance(rest, dict) else {})
+    return ParsedRecord(conversation, object_or_empty(rest))
 
 
 MODEL_CALLS: tuple[Reader, ...] = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
-from engine.formats.json_values import json_text
+from engine.formats.json_values import json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import as_time, read_in_turn
 from engine.formats.messages.parts import answer_text
@@ -130,7 +130,7 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     """The message of an event with `action` or `observation`; None if it is none."""
     facts = {"timestamp": event.get("timestamp")}
     told = event.get("tool_call_metadata")
-    told = told if isinstance(told, dict) else {}
+    told = object_or_empty(told)
     args = event.get("args") if isinstance(event.get("args"), dict) else {}
     assert isinstance(args, dict)
     action, seen = _word(event.get("action")), _word(event.get("observation"))
@@ -164,7 +164,7 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     if not action:
         return None
     response = told.get("model_response")
-    response = response if isinstance(response, dict) else {}
+    response = object_or_empty(response)
     call = _written_call(response, told) or {
         "name": told.get("function_name") or action,
         "arguments": {key: args[key] for key in args if key not in _NOT_ARGUMENTS},
@@ -227,16 +227,16 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
         return {**facts, "role": "system", "content": _parts(event.get("system_prompt"))}
     if kind == "MessageEvent":
         message = event.get("llm_message")
-        message = message if isinstance(message, dict) else {}
+        message = object_or_empty(message)
         said = "user" if event.get("source") == "user" else "assistant"
         content = [*_parts(message.get("content")), *_parts(event.get("extended_content"))]
         found = {**facts, "role": message.get("role") or said, "content": content}
         return _with_reasoning(found, message)
     if kind == "ActionEvent":
         action = json_within(event.get("action"))
-        action = action if isinstance(action, dict) else {}
+        action = object_or_empty(action)
         call = event.get("tool_call")
-        call = call if isinstance(call, dict) else {}
+        call = object_or_empty(call)
         arguments = call.get("arguments") or (call.get("function") or {}).get("arguments")
         written = {
             "name": event.get("tool_name") or call.get("name") or action.get("kind") or "action",
@@ -264,7 +264,7 @@ def _parts(value: Any) -> list[Any]:
         return [value] if value else []
     if isinstance(value, dict):
         return [value]
-    return value if isinstance(value, list) else []
+    return list_or_empty(value)
 
 
 def _observed(seen: Any) -> str:

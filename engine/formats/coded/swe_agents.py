@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
-from engine.formats.json_values import BadRecord, json_text
+from engine.formats.json_values import BadRecord, json_text, list_or_empty
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
 from engine.formats.messages.roles import role_named
@@ -85,12 +85,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     if not isinstance(record, dict):
         raise BadRecord("it is no object")
     steps = record.get("trajectory")
-    steps = steps if isinstance(steps, list) else []
+    steps = list_or_empty(steps)
     key = next(
         (one for one in ("history", "messages") if json_within(record.get(one))), "trajectory"
     )
     listed = json_within(record.get(key)) if key != "trajectory" else _of_steps(steps)
-    listed = listed if isinstance(listed, list) else []
+    listed = list_or_empty(listed)
     mini = recognise_mini(listed) or recognise_mini(record)
     items = _with_tools(listed, every=bool(mini) or key == "trajectory")
     if key == "history":

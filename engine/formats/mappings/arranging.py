@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.formats.json_values import json_text
+from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.order import in_order
 from engine.formats.opening.framing import Envelope, Frame
@@ -172,7 +172,7 @@ def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
         shown = {id(node) for node in paths[0]}
         others = [node for path in all_paths for node in path if id(node) not in shown]
         if others:
-            outer = {**(outer if isinstance(outer, dict) else {}), OTHER_BRANCHES: others}
+            outer = {**object_or_empty(outer), OTHER_BRANCHES: others}
     for number, path in enumerate(paths):
         first = number == 0 and (frame.outer is None or frame.outer.first)
         branch = [_without_children(tree, node) for node in path]

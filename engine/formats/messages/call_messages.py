@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from engine.formats.json_values import list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import (
     ChatMessage,
     as_message,
-    dict_in,
     langchain_message,
-    list_in,
     message_of_pair,
 )
 from engine.formats.messages.parts import part_kind
@@ -161,10 +160,8 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
         if message is None:
             return []
         found.append(message)
-        for call in list_in(message.get("tool_calls")):
-            called.add(
-                str(dict_in(dict_in(call).get("function")).get("name") or dict_in(call).get("name"))
-            )
+        for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
+            called.add(str(object_or_empty(call.get("function")).get("name") or call.get("name")))
     return found
 
 
@@ -176,15 +173,19 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
             return []
         for name in ("contentBlockStart", "contentBlockDelta"):  # Bedrock Converse
             event = {**event, **event[name]} if isinstance(event.get(name), dict) else event
-        begun = dict_in(event.get("content_block") or event.get("start"))
-        delta = dict_in(event.get("delta"))
+        begun = object_or_empty(event.get("content_block") or event.get("start"))
+        delta = object_or_empty(event.get("delta"))
         if not begun and not delta.keys() & _DELTAS:
             continue
         at = str(event.get("index", event.get("contentBlockIndex")))
         block = blocks.setdefault(at, {"type": "text"})
-        used = dict_in(begun.get("toolUse"))
+        used = object_or_empty(begun.get("toolUse"))
         block |= {**begun, "type": "tool_use", **used} if used else begun
-        delta = {**delta, **dict_in(delta.get("toolUse")), **dict_in(delta.get("reasoningContent"))}
+        delta = {
+            **delta,
+            **object_or_empty(delta.get("toolUse")),
+            **object_or_empty(delta.get("reasoningContent")),
+        }
         for key in ("text", "thinking"):
             if isinstance(delta.get(key), str):
                 before = block.get(key)
@@ -231,7 +232,7 @@ def _instructions(request: Mapping[str, Any], found: list[ChatMessage]) -> list[
     if found and found[0].get("role") in ("system", "developer"):
         return []
     config = request.get("config")
-    places = (request, config if isinstance(config, dict) else {})
+    places = (request, object_or_empty(config))
     keys = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
     said = next((place[key] for place in places for key in keys if place.get(key)), None)
     if isinstance(said, dict):

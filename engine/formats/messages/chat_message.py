@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.formats.json_values import json_text
+from engine.formats.json_values import json_text, list_or_empty, object_or_empty
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import CHAT_ROLES, role_named
 from engine.formats.paths import json_within
@@ -40,7 +40,7 @@ def as_message(value: Any) -> ChatMessage | None:
         return None
     if "blocks" in value and "content" not in value:  # LlamaIndex
         rest = {key: entry for key, entry in value.items() if key != "blocks"}
-        value = {**rest, "content": [_block(one) for one in list_in(value["blocks"])]}
+        value = {**rest, "content": [_block(one) for one in list_or_empty(value["blocks"])]}
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
     content = value.get("content")
@@ -51,7 +51,9 @@ def as_message(value: Any) -> ChatMessage | None:
         value = {**value, "role": told, "name": value.get("name") or role}
         if told == "assistant":
             value[UNKNOWN_ROLE] = role
-    if "contents" in value or any(_wrapped_call(one) for one in list_in(value.get("tool_calls"))):
+    if "contents" in value or any(
+        _wrapped_call(one) for one in list_or_empty(value.get("tool_calls"))
+    ):
         value = _openinference(value)
     message: ChatMessage = value
     return message
@@ -63,7 +65,7 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     body: Any = value
     if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:
         name = str(value["id"][-1])
-        body = dict_in(value.get("kwargs"))
+        body = object_or_empty(value.get("kwargs"))
         if "Message" not in name:
             return None
         kind = body.get("type", name.partition("Message")[0].lower())
@@ -78,7 +80,7 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     if role is None:
         return None
     extra = body.get("additional_kwargs")
-    extra = extra if isinstance(extra, dict) else {}
+    extra = object_or_empty(extra)
     calls = body.get("tool_calls") or extra.get("tool_calls")
     content = body["content"]
     if calls and isinstance(content, list):  # some models' parts repeat the calls
@@ -134,27 +136,17 @@ def _openinference(value: dict[str, Any]) -> ChatMessage:
     message = {key: entry for key, entry in value.items() if key != "contents"}
     parts = [
         one.get("message_content", one)
-        for one in list_in(value.get("contents"))
+        for one in list_or_empty(value.get("contents"))
         if isinstance(one, dict)
     ]
     if parts and not message.get("content"):
         message["content"] = parts
     calls = [
         one.get("tool_call", one)
-        for one in list_in(value.get("tool_calls"))
+        for one in list_or_empty(value.get("tool_calls"))
         if isinstance(one, dict)
     ]
     if calls:
         message["tool_calls"] = calls
     message.setdefault("content", "")
     return message
-
-
-def dict_in(value: Any) -> dict[str, Any]:
-    """A value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def list_in(value: Any) -> list[Any]:
-    """A value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.formats.json_values import json_text
-from engine.formats.messages.chat_message import ChatMessage, as_message, list_in
+from engine.formats.json_values import json_text, list_or_empty
+from engine.formats.messages.chat_message import ChatMessage, as_message
 
 
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
@@ -33,7 +33,7 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             texts = [
                 one["text"]
                 for key in ("summary", "content")
-                for one in list_in(item.get(key))
+                for one in list_or_empty(item.get(key))
                 if isinstance(one, dict) and isinstance(one.get("text"), str)
             ]
             message = writing("reasoning_content")

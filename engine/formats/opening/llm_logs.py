@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from engine.formats.json_values import json_text, storable
+from engine.formats.json_values import json_text, object_or_empty, storable
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.tables import DATABASE_ERRORS, connected
 
@@ -162,4 +162,4 @@ def _object(value: Any) -> dict[str, Any]:
             value = json.loads(value)
         except ValueError:
             return {}
-    return value if isinstance(value, dict) else {}
+    return object_or_empty(value)

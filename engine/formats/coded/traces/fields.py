@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from engine.formats.json_values import json_text
+from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.paths import json_within
 
 SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
@@ -22,12 +22,7 @@ def first(record: Any, *keys: str) -> Any:
 def object_in(value: Any) -> dict[str, Any]:
     """A value as an object, also if it is JSON in a text; an empty one if it is none."""
     value = json_within(value)
-    return value if isinstance(value, dict) else {}
-
-
-def objects_in(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; none of another value."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return object_or_empty(value)
 
 
 def as_text(value: Any) -> str:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from engine.formats.coded.traces.fields import (
-    SESSION_KEYS,
-    as_text,
-    facts_of,
-    first,
-    object_in,
-    objects_in,
-)
+from engine.formats.coded.traces.fields import SESSION_KEYS, as_text, facts_of, first, object_in
 from engine.formats.coded.traces.spans import Span, time_text
+from engine.formats.json_values import list_or_empty, objects_in
 
 
 def span_of(run: Any) -> Span | None:
@@ -44,7 +38,7 @@ def runs(record: Any) -> tuple[list[Any], list[Any]]:
         return list(_with_children(record, None)), []
     runs: dict[str, dict[str, Any]] = {}
     patch = record.get("patch")
-    for run in [*record["post"], *(patch if isinstance(patch, list) else [])]:
+    for run in [*record["post"], *list_or_empty(patch)]:
         if isinstance(run, dict):
             known = runs.setdefault(as_text(run.get("id")), {})
             known.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})

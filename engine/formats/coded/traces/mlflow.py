@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.formats.coded.traces.fields import as_text, facts_of, first, object_in, objects_in
+from engine.formats.coded.traces.fields import as_text, facts_of, first, object_in
 from engine.formats.coded.traces.spans import Span, time_text
+from engine.formats.json_values import objects_in
 from engine.formats.paths import json_within
 
 

@@ -12,9 +12,9 @@ from engine.formats.coded.traces.fields import (
     fingerprint,
     first,
     object_in,
-    objects_in,
 )
 from engine.formats.coded.traces.spans import Span, time_text
+from engine.formats.json_values import object_or_empty, objects_in
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
 
@@ -206,7 +206,7 @@ def _of_events(events: Any) -> tuple[Any, Any]:
         elif name == "gen_ai.choice":
             message = json_within(said.get("message")) or {}
             content = said.get("content", "") if isinstance(message, dict) else message
-            message = message if isinstance(message, dict) else {}
+            message = object_or_empty(message)
             answered.append({"role": "assistant", "content": content, **message})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             message = {
