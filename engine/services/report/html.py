@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from pathlib import Path
 
@@ -44,10 +45,15 @@ def _section(at: int, section: Section) -> str:
     return f'<section id="s{at}">\n<h2>{escape(section.title)}</h2>\n{blocks}\n</section>'
 
 
+def _with_commands(text: str) -> str:
+    """A sentence, with what stands between backticks, as it does in Markdown, as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _block(block: Block) -> str:
     if isinstance(block, Paragraph):
         kind = ' class="important"' if block.important else ""
-        return f"<p{kind}>{escape(block.text)}</p>"
+        return f"<p{kind}>{_with_commands(block.text)}</p>"
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Quote):

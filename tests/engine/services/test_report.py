@@ -245,6 +245,12 @@ def test_empty_project(tmp_path: Path) -> None:
     assert "Nothing is scored" in text
 
 
+def test_commands_in_sentences() -> None:
+    """What stands between backticks is set as code, made safe."""
+    document = Document("t", "s", (Section("x", (Paragraph("`run <b>` brings it; ` stays."),)),))
+    assert "<p><code>run &lt;b&gt;</code> brings it; ` stays.</p>" in to_html(document)
+
+
 def test_hostile_document() -> None:
     """Hostile text in every place of a document stays text, in both forms."""
     blocks = (
