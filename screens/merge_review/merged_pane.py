@@ -63,8 +63,9 @@ class MergedPane(VerticalScroll):
         yield Static(id="evidence")
 
     def on_mount(self) -> None:
-        """Hides the input until the label is edited."""
+        """Hides the input until the label is edited; says that the first pair is being read."""
         self.query_one(LabelInput).display = False
+        self.wait()
 
     def show(self, proposal: Proposal, progress: ReviewProgress | None, own: str | None) -> None:
         """Shows a proposal and keeps the scroll position; `own` is the label that the person wrote."""

@@ -233,20 +233,24 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         contrast = math.log((inside + SMOOTHING) / (outside + SMOOTHING))
         if not inside or contrast <= 0:
             continue
-        phrase, with_verb = wordings[content]
+        phrase = wordings[content].usual
         score = (weight / len(own.texts)) ** ASKED * inside**CONTAINED * contrast**CONTRAST
         score *= SPECIFIC if len(content) > 1 else 1.0
         score *= SHORT if _is_short(phrase) else 1.0
         if not phrase.verb:
             score *= NAMES_ALONE if usage.is_named(phrase) else NOUNS_ALONE
-        # "Gas station" is said more often than "go to the gas station", which says what is wanted.
-        found.append(_Candidate(score, with_verb or phrase))
+        found.append(_Candidate(score, phrase))
     found.sort(key=lambda one: -one.score)
     least = max(FILLED_BY_FEW, FILLED_BY * len(own.texts))
     filled = [
         _filled(one, found, own) if weights[one.phrase.content] >= least else one for one in found
     ]
-    return sorted(filled, key=lambda one: -one.score)
+    # "Gas station" is said more often than "go to the gas station", which says what is wanted.
+    worded = [
+        _Candidate(one.score, wordings[one.phrase.content].with_verb or one.phrase)
+        for one in filled
+    ]
+    return sorted(worded, key=lambda one: -one.score)
 
 
 def _filled(candidate: _Candidate, others: Sequence[_Candidate], own: _Cluster) -> _Candidate:
