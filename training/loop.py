@@ -214,6 +214,14 @@ def budget_for(config: TrainConfig, examples: Sequence[Example]) -> int:
     return token_budget(config.rows, config.batch, longest)
 
 
+class _Arguments(TrainingArguments):
+    def get_warmup_steps(self, num_training_steps: int) -> int:
+        """Rounded up as the library does, but never all of the steps: the first one has rate 0 and learns nothing, so a
+        run of a single step would be in vain."""
+        rising: int = super().get_warmup_steps(num_training_steps)
+        return min(rising, num_training_steps - 1)
+
+
 def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
     """The arguments of `transformers` for a run.
 
@@ -222,7 +230,7 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         optimiser: One of `transformers.training_args.OptimizerNames`.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    return TrainingArguments(
+    return _Arguments(
         output_dir=str(folder),
         # All conversations of a step; `training_step` splits them.
         per_device_train_batch_size=max(1, config.batch // processes),

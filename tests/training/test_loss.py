@@ -101,3 +101,10 @@ def test_microbatches_have_the_same_gradients(tmp_path: Path) -> None:
     assert len(together) == len(apart) > 0
     for one, other in zip(together, apart, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("steps", "rising"), [(1, 0), (2, 1), (20, 1), (21, 2), (100, 5)])
+def test_a_single_step_learns(tmp_path: Path, steps: int, rising: int) -> None:
+    """The learning rate rises over a share of the steps, from 0, but never over all of them."""
+    found = arguments(TrainConfig("base"), tmp_path, "adamw_torch", cpu=True)
+    assert found.get_warmup_steps(steps) == rising
