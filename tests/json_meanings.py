@@ -353,6 +353,7 @@ MEANINGS = {
     "proposals": "pairs of groups that may be one goal",
     "run splits: proposals": "groups that seem to hold several goals",
     "proposed": "those of them that are no examples",
+    "provisional": "whether it was made of a part of the logs, and goes when all are read",
     "pruned": "probability of what was cut off",
     "pulled_at": "time of the pull",
     "pulls": "pulls that are not finished",
