@@ -351,6 +351,8 @@ MEANINGS = {
     "prompts": "the prompts",
     "proposal": "the threshold that the verdicts support; null where they support none",
     "proposals": "pairs of groups that may be one goal",
+    "run success: change.down": "conversations that the newer verdicts would put below the threshold",
+    "run success: change.up": "conversations that the newer verdicts would put above the threshold",
     "run splits: proposals": "groups that seem to hold several goals",
     "proposed": "those of them that are no examples",
     "provisional": "whether it was made of a part of the logs, and goes when all are read",
