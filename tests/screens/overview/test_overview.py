@@ -17,7 +17,7 @@ from engine.events import DataChanged, JobEnded, JobProgress
 from engine.filters import ListQuery, parse_filter
 from engine.records.imports import Parsed, Rejected
 from engine.records.interval import Interval
-from engine.records.runs import RunRow
+from engine.records.runs import Estimate, RunRow
 from engine.records.scores import EndingTest
 from engine.records.triage import Verdict
 from engine.store import quarantine, runs, shared_text, sources
@@ -528,6 +528,17 @@ class TestSets:
             assert "in force: base · SmolLM2-135M-Instruct" in shown
             assert "stored beside them" in shown
             assert "often near chance" in shown
+
+    async def test_dialog_names_the_adapter(self) -> None:
+        """A mode that takes an adapter names it before the run, and says whose it may be."""
+        support = project()
+        cost = Estimate(36, 1_000, None, None, "smollm2-135m", "smollm2-135m-samples.gguf")
+        support.jobs.estimate_scoring = lambda mode: cost  # type: ignore[method-assign]
+        async with opened(support, size=(80, 24), mode="1") as pilot:
+            await press(pilot, "r", "down")
+            shown = text(pilot)
+            assert "yours, else one trained on the demo's logs" in shown
+            assert "and the adapter smollm2-135m-samples.gguf" in shown
 
 
 class TestCards:

@@ -11,6 +11,7 @@ import pytest
 from engine.errors import UsageError
 from engine.records.trees import TreeRow
 from engine.services.trees.meanings import AnswerMeanings, TextComparison
+from engine.services.trees.records import PropertyBounds
 from engine.store import trees as stored
 from engine.store.project import Project
 from engine.trees.growth import Budget
@@ -194,6 +195,14 @@ class TestProving:
 
             await press(pilot, "p", *["backspace"] * 14, *"hm", "enter")
             assert "is no property of a response" in text(pilot)
+
+    async def test_nothing_proved(self, growing: GrowableProject) -> None:
+        """Where no whole answer settles a property, that is said in place of an interval from nothing to all."""
+        growing.trees.bounds = lambda *_: PropertyBounds("contains trip", 0.0, 1.0)  # type: ignore[method-assign]
+        async with explored(growing) as pilot:
+            await press(pilot, "p", *"contains", "space", *"trip", "enter")
+            told = "nothing is proved of “contains trip”: no whole answer settles it"
+            assert told in lines(pilot)[2]
 
 
 class TestGrowing:
