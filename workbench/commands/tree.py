@@ -216,8 +216,8 @@ def summary(found: Measures, whole: int) -> str:
     """The figures of a tree in one line, given how many of its leaves are whole answers."""
     fork = found.first_fork
     parts = [
-        f"{found.leaves} leaves, {whole} of them whole answers",
-        f"{found.answers} distinct texts",
+        f"{found.leaves} {'leaf' if found.leaves == 1 else 'leaves'}, {whole} of them whole answers",
+        counted(found.answers, "distinct text"),
         f"best {found.max_log_prob:.2f}",
         f"covered {found.covered:.2f}, pruned {found.pruned:.2f}, unexpanded {found.unexpanded:.2f}",
         f"entropy {found.entropy_low:.1f}-{found.entropy_high:.1f} bits",
