@@ -351,6 +351,7 @@ MEANINGS = {
     "prompts": "the prompts",
     "proposal": "the threshold that the verdicts support; null where they support none",
     "proposals": "pairs of groups that may be one goal",
+    "run success: change": "what newer verdicts would change, put in force by `--use`; null where there are none",
     "run success: change.down": "conversations that the newer verdicts would put below the threshold",
     "run success: change.up": "conversations that the newer verdicts would put above the threshold",
     "run splits: proposals": "groups that seem to hold several goals",
