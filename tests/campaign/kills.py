@@ -544,6 +544,8 @@ def campaign(
             outcome.killed[name] += took is None
             if took is not None:  # other work on the machine comes and goes
                 seconds[name] = took
+            if not outcome.rounds.total() % 50:
+                say(f"{outcome.rounds.total()} rounds, {outcome.killed.total()} killed")
             if wrong:
                 outcome.failures.append(f"{name}, seed {seed}, round {number}: {wrong}")
                 say(outcome.failures[-1])

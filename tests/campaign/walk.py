@@ -382,6 +382,7 @@ def campaign(
             choice, source = random.Random(f"{seed} {number}"), made[number % len(made)]
             planned = random_steps(min(WALK, keys - outcome.keys), choice)
             wrong, taken = walk_copy(source, folder, planned, outcome)
+            say(f"{outcome.keys:,} keys")
             if wrong:
                 few = shrunk(source, folder, wrong, taken)
                 outcome.failures.append(
