@@ -629,7 +629,7 @@ def main() -> int:
         lambda line: print(line, flush=True),
     )
     print(f"\n{'target':<10}{'inputs':>10}{'refused':>10}{'slowest':>10}")
-    for name in only:
+    for name in dict.fromkeys(only):
         print(
             f"{name:<10}{outcome.inputs[name]:>10,}{outcome.refused[name]:>10,}{outcome.slowest.get(name, 0):>8.1f} s"
         )
