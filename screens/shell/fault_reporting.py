@@ -6,6 +6,7 @@ import logging
 from typing import TypeVar
 
 from textual.app import App
+from textual.css.query import NoMatches
 
 ResultT = TypeVar("ResultT")
 
@@ -15,8 +16,14 @@ class FaultReportingApp(App[ResultT], inherit_bindings=False):
     variables: API keys and conversations may be among them, and people paste tracebacks into reports."""
 
     def _handle_exception(self, error: Exception) -> None:
-        """Logs the exception before Textual ends the app."""
-        logging.getLogger(__name__).error("the app ended", exc_info=error)
+        """Logs the exception before Textual ends the app. While it ends, keys and work on their way find screens whose
+        widgets are gone: that is no fault."""
+        log = logging.getLogger(__name__)
+        if self._exit and isinstance(error, NoMatches):
+            log.info("while the app closed: %s", error)
+            self._close_messages_no_wait()
+            return
+        log.error("the app ended", exc_info=error)
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:

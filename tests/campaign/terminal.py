@@ -87,7 +87,8 @@ def walk(
             return f"{error} after {pressed[-25:]}"
         finally:
             outcome.written += len(session.terminal.output)
-    return f"it ended with {code} after {pressed[-25:]}" if code else ""
+    said = " ".join(session.screen.text().split())
+    return f"it ended with {code} and said {said!r} after {pressed[-25:]}" if code else ""
 
 
 def campaign(
@@ -110,8 +111,8 @@ def campaign(
             copy = folder / "walk" / source.name
             shutil.copytree(source.parent, copy.parent)
             wrong = walk(copy, SIZES[number % len(SIZES)], min(WALK, left), choice, outcome)
-            if not wrong and log.exists() and "Traceback" in (said := log.read_text("utf-8")):
-                wrong = f"a fault in its log: {said[said.index('Traceback') :][:2_000]}"
+            if log.exists() and "Traceback" in (said := log.read_text("utf-8")):
+                wrong = f"{wrong}; a fault in its log: {said[said.index('Traceback') :][-2_000:]}"
             log.unlink(missing_ok=True)
             if wrong:
                 outcome.failures.append(f"seed {seed}, walk {number}: {wrong}")

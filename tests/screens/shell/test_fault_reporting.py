@@ -11,6 +11,7 @@ from textual.app import App
 
 from screens.shell.picker import PickerApp
 from screens.shell.recent_projects import Shell
+from tests.screens.driving import wait_for_idle
 from tests.screens.project import project
 from workbench.app import WorkbenchApp
 
@@ -50,3 +51,20 @@ async def test_a_fault_is_told_without_values(
         assert "stumble" in text
         assert "KeyError" in text
         assert CANARY not in text
+
+
+async def test_a_widget_that_is_gone_while_the_app_closes_is_no_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What was on its way when the person quit, and finds its screen without widgets, neither fails nor is told."""
+    app = workbench()
+
+    def quit_and_look() -> None:
+        app.exit()
+        app.screen.query_one("#nowhere")
+
+    async with app.run_test():
+        app.call_later(quit_and_look)
+        await wait_for_idle()
+    assert app.return_code == 0
+    assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
