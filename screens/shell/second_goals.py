@@ -39,7 +39,9 @@ class SecondGoalsDialog(Dialog[None]):
         Binding("c", "judge('confirm')", "Confirm", tooltip="The conversation has this goal too"),
         Binding("d", "judge('remove')", "Remove", tooltip="It has not"),
         Binding("u", "undo", "Undo", tooltip="Take back the newest confirmation or removal"),
-        Binding("a", "all", "All", tooltip="Also those with a share below .15, or no longer"),
+        Binding(
+            "a", "all", "All", tooltip="Show those with a share below .15 too, or hide them again"
+        ),
     ]
 
     def __init__(self, services: Services, conversation_id: int) -> None:
@@ -59,7 +61,7 @@ class SecondGoalsDialog(Dialog[None]):
                     ("c", "confirms"),
                     ("d", "removes"),
                     ("u", "undoes"),
-                    ("a", "all"),
+                    ("a", "shows all"),
                     ("escape", "closes"),
                 )
             )
@@ -78,7 +80,11 @@ class SecondGoalsDialog(Dialog[None]):
         nothing = self.query_one("#none", Static)
         nothing.display = not self._listed
         nothing.update(
-            Content("No other goal has a share of .15 or more. a lists those with less.")
+            Content(
+                "No other goal has a share of .15 or more. a lists those with less."
+                if self._least
+                else "No other goal is near."
+            )
         )
         if self._listed:
             listed.highlighted = min(at, len(self._listed) - 1)
@@ -90,7 +96,7 @@ class SecondGoalsDialog(Dialog[None]):
             return
         if self._listed[at].share < LEAST_SHARE:
             self.notify(
-                "A second goal with a share below .15 is listed only, since most are wrong.",
+                "Second goals with a share below .15 cannot be confirmed or removed, since most are wrong.",
                 markup=False,
             )
             return
@@ -104,7 +110,7 @@ class SecondGoalsDialog(Dialog[None]):
         )
 
     def action_all(self) -> None:
-        """Lists those with a smaller share too, or no longer."""
+        """Shows those with a share below .15 too, or hides them again."""
         self._least = 0.0 if self._least else LEAST_SHARE
         self._fill()
 

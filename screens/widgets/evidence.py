@@ -127,7 +127,11 @@ def remaining_content(facts: Facts) -> Content:
     remaining = facts.remaining
     if remaining is None:
         below = facts.row.state == "incomplete"
-        why = "not written yet; r on the overview does" if below else "none are asked for"
+        why = (
+            "not written yet; r on the overview writes them"
+            if below
+            else "written only below the threshold"
+        )
         return Content.styled(f"remaining tasks: {why}", "$tone-muted")
     if not remaining.text.strip():
         reason = one_line(remaining.reason or "the model gave nothing usable")

@@ -413,5 +413,16 @@ class TestSecondGoals:
             await press(pilot, "a")
             await until(pilot, lambda: small.label in text(pilot))
             await press(pilot, "c")
-            await until(pilot, lambda: "is listed only" in text(pilot))
+            await until(pilot, lambda: "cannot be confirmed or removed" in text(pilot))
             assert support.goals.second_goals(key, 0.0) == [small]
+
+    async def test_no_goal_is_near(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where no goal has any share, `a` says so and does not offer itself."""
+        support = clustered()
+        monkeypatch.setattr(support.goals, "second_goals", lambda *_: [])
+        async with opened(support, size=(80, 24)) as pilot:
+            await press(pilot, "enter", "a")
+            assert "a lists those with less" in text(pilot)
+            await press(pilot, "a")
+            assert "No other goal is near." in text(pilot)
+            assert "a lists those with less" not in text(pilot)
