@@ -92,6 +92,7 @@ def test_members_split_off(run: Run, clustered: Project) -> None:
             " WHERE cluster <> ? LIMIT 1",
             (cluster,),
         ).fetchone()
+    assert run("split", groups[0]["id"], "--members", *names, "--dry-run")[0] == USAGE
     found = run("split", groups[0]["id"], "--members", *names[:2])
     assert found["parts"] == [2, groups[0]["size"] - 2]
     assert 2 in [one["size"] for one in run("list")["groups"]]
@@ -148,6 +149,7 @@ def test_which_pairs_are_proposed(run: Run) -> None:
     fewer = run("proposals", "--least-similarity", str(similar[2]))
     assert run("proposals")["left"] == fewer["left"] < every["left"]
     assert run("proposals", "--least-similarity", "7")[0] == USAGE
+    assert run("proposals", "--model", "any")[0] == USAGE
 
 
 def test_proposals_and_refusals(run: Run) -> None:

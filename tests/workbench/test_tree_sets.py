@@ -56,3 +56,6 @@ def test_which_tree_grows_on(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "begins with 'nothing'" in refused("--below", "nothing", "--alpha", ".001")
     assert "toy" in refused("--below", best[:5], "--alpha", ".001")
     assert "toy" in refused()
+    for words in (["--step", "2"], ["--below", best, "--alpha", ".001"]):
+        assert main(["trees", path, *words]) == 2
+        assert "Add --grow-on ID." in capsys.readouterr().err

@@ -140,10 +140,17 @@ def split_options(parser: argparse.ArgumentParser) -> None:
     _declare(parser, "group")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
-        "--parts", type=positive, default=2, metavar="N", help="parts of k-means (default: 2)"
+        "--parts",
+        type=positive,
+        default=2,
+        metavar="N",
+        help="parts that k-means makes (default: 2)",
     )
     how.add_argument(
-        "--members", nargs="+", metavar="ID", help="make one group of these conversations instead"
+        "--members",
+        nargs="+",
+        metavar="ID",
+        help="split off these conversations as one group instead",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="say what the parts would be and store nothing"
@@ -151,10 +158,10 @@ def split_options(parser: argparse.ArgumentParser) -> None:
 
 
 def split(arguments: argparse.Namespace) -> int:
-    """Splits a group by k-means, or members off it, into parts that are labelled with phrases of their members.
+    """Splits a group by k-means, or splits named members off it; phrases of their members label the parts.
 
     Raises:
-        UsageError: There is no such group, or it does not have one of the members.
+        UsageError: There is no such group, it does not have one of the members, or nothing would be split off.
     """
     with _opened(arguments.project, read_only=arguments.dry_run) as services:
         goals = services.goals
@@ -171,6 +178,8 @@ def split(arguments: argparse.Namespace) -> int:
         else:
             found = goals.split_preview(group.id, arguments.parts)
             parts, sizes = [one.conversation_ids for one in found], [one.size for one in found]
+        if len([size for size in sizes if size]) < 2:
+            raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
         if not arguments.dry_run:
             goals.split(group.id, parts)
         groups = goals.groups()
@@ -230,24 +239,31 @@ def proposals_options(parser: argparse.ArgumentParser) -> None:
         "--least-similarity",
         type=float,
         metavar="S",
-        help="propose only pairs whose labels are at least so similar (-1 to 1), from now on",
+        help="propose only pairs whose labels are at least this similar (-1 to 1), from now on",
     )
     parser.add_argument(
         "--ask",
         action="store_true",
-        help="ask a model first about likely pairs that it was not asked about",
+        help="first ask a model about likely pairs on which it was not asked yet",
     )
-    parser.add_argument("--model", metavar="M", help="the model that is asked")
+    parser.add_argument(
+        "--model",
+        metavar="M",
+        help="with --ask: name or path of a model (default: what `models use` chose, else the built-in one)",
+    )
 
 
 def proposals(arguments: argparse.Namespace) -> int:
     """Prints the next pairs of groups that may be one goal, with the evidence; nothing is decided.
 
     Raises:
-        UsageError: Nothing was clustered yet, or there is no such similarity or model.
+        UsageError: Nothing was clustered yet, the similarity is not from -1 to 1, there is no such model, or nothing is
+            asked of it.
     """
     order, similarity = arguments.order, arguments.least_similarity
     changes = arguments.ask or order is not None or similarity is not None
+    if arguments.model is not None and not arguments.ask:
+        raise UsageError("--model is for --ask.", "Add --ask.")
     with Workspace(Path(arguments.project), read_only=not changes) as workspace:
         goals = workspace.services().goals
         _require_groups(goals)
@@ -292,7 +308,7 @@ def decide_options(parser: argparse.ArgumentParser) -> None:
         "--refuse-below", type=share, metavar="P", help="refuse all pairs with a lower probability"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say how many pairs it would be and store nothing"
+        "--dry-run", action="store_true", help="say how many pairs that would be, and store nothing"
     )
 
 
@@ -304,9 +320,14 @@ def decide(arguments: argparse.Namespace) -> int:
     """
     above, below = arguments.merge_above, arguments.refuse_below
     if above is None and below is None:
-        raise UsageError("No probability is given.", "--merge-above P, --refuse-below P, or both.")
+        raise UsageError(
+            "No probability is given.", "Add --merge-above P, --refuse-below P, or both."
+        )
     if above is not None and below is not None and below > above:
-        raise UsageError("Pairs would be both merged and refused.", "Refuse below, merge above.")
+        raise UsageError(
+            "Some pairs would be both merged and refused.",
+            "The probability of --refuse-below is at most that of --merge-above.",
+        )
     with _opened(arguments.project, read_only=arguments.dry_run) as services:
         goals = services.goals
         _require_groups(goals)

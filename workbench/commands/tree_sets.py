@@ -27,17 +27,22 @@ def tree_sets_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grow-on",
         metavar="ID",
-        help="grow the tree of this conversation on, of the set that is shown: what a budget left unread, or --below",
+        help="grow a tree of this conversation further: what its budget left unread, or the part that --below names",
     )
     parser.add_argument(
-        "--step", type=positive, metavar="N", help="the tree before this step (default: the last)"
+        "--step",
+        type=positive,
+        metavar="N",
+        help="with --grow-on: the tree grown at this step (default: the last)",
     )
     parser.add_argument(
         "--below",
         metavar="TEXT",
-        help="only below the node where answers begin with this text, to a lower --alpha",
+        help="with --grow-on: only answers that begin with this text, down to a lower --alpha",
     )
-    parser.add_argument("--alpha", type=share, help="with --below: the lower alpha")
+    parser.add_argument(
+        "--alpha", type=share, help="with --below: alpha there, lower than that of the set"
+    )
 
 
 def tree_sets(arguments: argparse.Namespace) -> int:
@@ -45,9 +50,12 @@ def tree_sets(arguments: argparse.Namespace) -> int:
 
     Raises:
         NotFound: --show names no set, or more than one; there is no such conversation, tree or node.
-        UsageError: --below without --alpha, or the other way round.
+        UsageError: --below without --alpha or the other way round, or one of these or --step without --grow-on.
     """
     changes = arguments.show is not None or arguments.grow_on is not None
+    options = (arguments.step, arguments.below, arguments.alpha)
+    if arguments.grow_on is None and any(one is not None for one in options):
+        raise UsageError("--step, --below and --alpha are for --grow-on.", "Add --grow-on ID.")
     with Workspace(Path(arguments.project), read_only=not changes) as workspace:
         trees = workspace.services().trees
         sets = trees.configs()
@@ -97,7 +105,7 @@ def _grow_on(workspace: Workspace, arguments: argparse.Namespace) -> None:
 
 
 def _node_of(nodes: NodeColumns, text: str) -> int:
-    """The first node whose path spells the text, or goes on after it; of several the most probable.
+    """The node at which the path first spells the whole text, perhaps with more; of several the most probable.
 
     Raises:
         NotFound: No answer of the tree begins like this.
