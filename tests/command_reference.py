@@ -37,8 +37,8 @@ def page() -> str:
         "# Commands",
         "All commands with their options, as `workbench COMMAND --help` prints them. `workbench PATH` is"
         " `workbench open PATH`, and `workbench train PROJECT` is `workbench train start PROJECT`. Every command takes"
-        " `--json` (print the result as JSON), `--offline` (reach nothing, not even endpoints and hubs that are"
-        " configured) and `--help`.",
+        " `--json` (print the result as JSON), `--offline` (use no network, not even for endpoints and hubs that"
+        " you named) and `--help`.",
         f"```text\n{EPILOG}\n```",
         "This page is generated: `python -m tests.command_reference`.",
     ]

@@ -99,8 +99,8 @@ GROUPS = {
     "verdicts": Group(
         "ACTION",
         "give and undo verdicts, import those of others, show how far people agree",
-        "Verdicts of other people and programs. Tasks for them come from `workbench export PROJECT conversations` with"
-        " `--as label-studio` or `--as argilla`.",
+        "Verdicts, notes and tags: yours, and those of other people and programs. Tasks for others come from"
+        " `workbench export PROJECT conversations` with `--as label-studio` or `--as argilla`.",
     ),
     "goals": Group(
         "ACTION",
@@ -156,7 +156,7 @@ COMMANDS = (
     Command("goals move", "move conversations to a group, or out of all", "goals:move"),
     Command("goals rename", "give a group another label", "goals:rename"),
     Command("goals pin", "pin a group: it is not proposed for a merge and keeps its label", "goals:pin"),
-    Command("goals import", "make the exported decisions of a file again", "goals:import_file"),
+    Command("goals import", "repeat the decisions of an exported file", "goals:import_file"),
     Command("goals undo", "take back the newest decision, or give it again", "goals:undo"),
     Command("filters", "list, save and delete filters under names", "saved_filters:saved_filters"),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),

@@ -50,7 +50,7 @@ def print_text(text: str) -> None:
 
 
 def ask_first(what: str, sure: bool) -> None:
-    """Asks on the terminal whether to do what cannot be undone, unless `sure`.
+    """Asks on the terminal whether to remove something for good; `sure` skips the question.
 
     Raises:
         UsageError: There is no terminal.
@@ -59,7 +59,7 @@ def ask_first(what: str, sure: bool) -> None:
     if sure:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"This would {what}.", "Say --yes to do it.")
+        raise UsageError(f"This would {what}.", "Add --yes to do it.")
     narrate(f"This will {what}. Go on? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Cancelled("Nothing was removed.")

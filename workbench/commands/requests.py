@@ -138,10 +138,10 @@ def goals_options(parser: argparse.ArgumentParser) -> None:
 
 def goals(arguments: argparse.Namespace) -> int:
     """Assigns each request of conversations with several to a goal of the clustering that is shown, and prints how
-    many requests of each goal are complete. The only request of a conversation has the goal of the conversation.
+    many requests of each goal are in each state. The only request of a conversation has the goal of the conversation.
 
     Raises:
-        UsageError: Nothing matches, nothing was clustered, or summaries were.
+        UsageError: Nothing matches, nothing was clustered, or the clustering is of summaries.
     """
     with Workspace(Path(arguments.project)) as workspace:
         wanted = _wanted(workspace.services(), arguments.filter)
@@ -183,7 +183,7 @@ def mark_options(parser: argparse.ArgumentParser) -> None:
         "--not", dest="none", action="store_true", help="no request begins there, whatever is found"
     )
     parser.add_argument(
-        "--annotator", default="", metavar="NAME", help="name of the person who says it"
+        "--annotator", default="", metavar="NAME", help="name of the person who marks it"
     )
 
 
@@ -221,7 +221,9 @@ def mark(arguments: argparse.Namespace) -> int:
 def undo_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `undo`."""
     parser.add_argument("project")
-    parser.add_argument("--annotator", default="", metavar="NAME", help="who takes it back")
+    parser.add_argument(
+        "--annotator", default="", metavar="NAME", help="name of the person who takes it back"
+    )
 
 
 def undo(arguments: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ def second_goals_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="list also those with a share below .15, of which most are wrong; only others can be confirmed",
+        help="also list those with a share below .15; most of them are wrong, and they cannot be confirmed",
     )
     act = parser.add_mutually_exclusive_group()
     act.add_argument("--confirm", metavar="GOAL", help="the conversation has this second goal")
@@ -32,7 +32,7 @@ def second_goals_options(parser: argparse.ArgumentParser) -> None:
         "--undo", action="store_true", help="take back the newest confirmation or removal"
     )
     parser.add_argument(
-        "--annotator", metavar="NAME", default="", help="name of the person who says it"
+        "--annotator", metavar="NAME", default="", help="name of the person who judges"
     )
 
 

@@ -179,10 +179,10 @@ def use_options(parser: argparse.ArgumentParser) -> None:
         "run_name",
         nargs="?",
         metavar="RUN",
-        help="its name, as `train status` lists it (default: only print what is in use)",
+        help="name of the run, as `train status` lists it (default: only print which adapter is in use)",
     )
     parser.add_argument(
-        "--none", action="store_true", help="the adapter that comes with the program again"
+        "--none", action="store_true", help="go back to the adapter that comes with the program"
     )
 
 
@@ -194,7 +194,7 @@ def use(arguments: argparse.Namespace) -> int:
     """
     name, none = arguments.run_name, arguments.none
     if name and none:
-        raise UsageError("A run and --none stand for different adapters.", "Give one of them.")
+        raise UsageError("A run and --none name different adapters.", "Give one of them.")
     with Workspace(Path(arguments.project), read_only=not (name or none)) as workspace:
         if name or none:
             workspace.training.use(name)
@@ -210,7 +210,9 @@ def use(arguments: argparse.Namespace) -> int:
 def delete_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `delete`."""
     parser.add_argument("project")
-    parser.add_argument("run_name", metavar="RUN", help="its name, as `train status` lists it")
+    parser.add_argument(
+        "run_name", metavar="RUN", help="name of the run, as `train status` lists it"
+    )
     parser.add_argument("--yes", action="store_true", help="delete without asking")
 
 
