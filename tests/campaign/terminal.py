@@ -34,7 +34,7 @@ WALK = 200
 
 QUIET = 0.02
 LONGEST = 0.5
-"""Seconds after a key that wrote nothing for `QUIET`, and at most, until the next key is typed."""
+"""The next key is typed once nothing was written for `QUIET` seconds, after `LONGEST` seconds at the latest."""
 
 QUITS = "\x11"
 
