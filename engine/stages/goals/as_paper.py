@@ -2,7 +2,8 @@
 (stability), both of the whole algorithm, and the LLM-only baseline of appendix C.1.
 
 The clustering of the first seed is stored and shown; the measurements are the result of the run. All replies are greedy
-and all samples seeded, so the same run gives the same result, and replies are kept, so one that was stopped goes on.
+and all samples seeded, so the same run gives the same result. Replies are kept: a run that was stopped resumes after
+the last one.
 """
 
 from __future__ import annotations
@@ -328,10 +329,11 @@ class PaperStage(ModelStage):
 
 
 class _KeptReplies:
-    """The model's replies, kept in the project: as all are greedy, a run that was stopped goes on with those it had.
+    """The model's replies. They are kept in the project, so a run that is resumed does not ask for them again: all are
+    greedy and would be the same.
 
     Attributes:
-        count: Number of replies so far, those that were kept before included.
+        count: Number of replies so far, kept ones included.
     """
 
     def __init__(self, project: Project, work: ModelWork) -> None:
@@ -339,14 +341,14 @@ class _KeptReplies:
         self.count = 0
 
     def reply(self, prompt: Prompt, pieces: Sequence[str], kept: int) -> Reply:
-        """The reply to a log inside the prompt.
+        """The reply to a text inside the prompt.
 
         Args:
-            pieces: Of the log; its middle is left out where the context has no room for all.
+            pieces: The text in pieces; the middle ones are left out where the context has no room for all.
             kept: Number of pieces at the beginning that are never left out.
 
         Raises:
-            ModelError: The model cannot answer.
+            ModelError: The model cannot answer, after the tries of `ModelWork.each`.
             Cancelled: The work was interrupted.
         """
         self._work.check()
@@ -358,7 +360,12 @@ class _KeptReplies:
         with self._project.reading() as conn:
             known = plays.replies(conn, [key])
         if key not in known:
-            [written] = self._work.replies([(pieces, kept)], prompt, lambda count, what: None)
+            [written] = self._work.each(
+                [(pieces, kept)],
+                lambda items: self._work.replies(items, prompt, lambda count, what: None),
+                lambda reason: None,
+            )
+            assert written is not None  # of a single item, `each` raises what failed
             known[key] = without_surrogates(written.text), written.stopped, written.note
             self._project.write(lambda conn: plays.add_replies(conn, known.items()))
         self.count += 1

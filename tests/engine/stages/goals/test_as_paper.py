@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import Cancelled
+from engine.errors import Cancelled, ModelCrashed
 from engine.goals.embedders.embedder import embedder_for
 from engine.jobs.runner import JobDone
 from engine.model.prompt_files import Prompt
@@ -89,7 +89,7 @@ def test_goes_on_after_a_stop(
     process: ModelProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A run that is stopped on its way through the baseline goes on behind the last reply, with the same result."""
+    """A run that is stopped in the baseline resumes after the last reply; nothing is asked twice."""
     asked: list[tuple[str, ...]] = []
     replies = ModelWork.replies
 
@@ -118,3 +118,26 @@ def test_goes_on_after_a_stop(
     assert resumed.result
     assert again.result
     assert again.result.categories == resumed.result.categories
+
+
+def test_a_reply_on_which_the_process_dies_once(
+    project: Project,
+    decision_log: DecisionLog,
+    process: ModelProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If the model process dies on a reply, it is asked again before the run fails."""
+    died: list[str] = []
+    replies = ModelWork.replies
+
+    def dying(work: ModelWork, items: Any, prompt: Prompt, report: OnProgress) -> Any:
+        if prompt.name in PAPER_PROMPTS and not died:
+            died.append(prompt.name)
+            raise ModelCrashed("The model process died.")
+        return replies(work, items, prompt, report)
+
+    monkeypatch.setattr(ModelWork, "replies", dying)
+    made = stages(project, decision_log, process, 4, Wanted())
+    outcomes = goal_runs.run(project, made)
+    assert all(isinstance(one, JobDone) for one in outcomes), outcomes
+    assert died == ["paper-label"]
