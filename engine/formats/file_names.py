@@ -43,7 +43,7 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
 
 
 def suffix(name: str) -> str:
-    """The ending of a file's name in small letters, without that of a compression."""
+    """The ending of a file's name in lower case: `.json` of `A.JSON.gz`."""
     lower = name.lower()
     for ending in _COMPRESSED:
         lower = lower.removesuffix(ending)

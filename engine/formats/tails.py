@@ -1,4 +1,4 @@
-"""Opens lines at the end of something that grows, such as a log that is written."""
+"""Opens the newest lines of an input that grows, such as a log that is being written."""
 
 from __future__ import annotations
 

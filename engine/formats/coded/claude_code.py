@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, as_object, json_text, list_or_empty
+from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import messages_of
 from engine.formats.opening.framing import Frame
@@ -180,9 +180,7 @@ def _clears(line: dict[str, Any]) -> bool:
 
 def _is_prompt(line: dict[str, Any]) -> bool:
     """Whether a line is what the user wrote, and neither a tool's answer nor a note of the program."""
-    content = _content(line)
-    parts = list_or_empty(content)
-    answers = any(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
+    answers = any(part.get("type") == "tool_result" for part in objects_in(_content(line)))
     return line.get("type") == "user" and not answers and not line.get("isMeta")
 
 

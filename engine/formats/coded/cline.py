@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, json_text, list_or_empty
+from engine.formats.json_values import BadRecord, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import created_at, looks_like_message, messages_of
 from engine.formats.reader import ParsedRecord
@@ -63,13 +63,11 @@ def _with_role(item: Any) -> ChatMessage:
 
 
 def _has_result(content: Any) -> bool:
-    parts = list_or_empty(content)
-    return any(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
+    return any(part.get("type") == "tool_result" for part in objects_in(content))
 
 
 def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
-    parts = list_or_empty(content)
-    found = (part.get("text") for part in parts if isinstance(part, dict))
+    found = (part.get("text") for part in objects_in(content))
     return [text for text in found if isinstance(text, str)]

@@ -1,4 +1,4 @@
-"""Rows that are a conversation, which one column holds: a list of messages, a transcript, questions with answers."""
+"""Tables in which each row is a conversation: a column holds messages, a transcript, or questions with answers."""
 
 from __future__ import annotations
 

@@ -36,8 +36,7 @@ def recognise(record: Any) -> str | None:
 
 
 def _listed(record: Any) -> list[Any]:
-    found = _MESSAGES.first(record) if isinstance(record, dict) else None
-    return list_or_empty(found)
+    return list_or_empty(_MESSAGES.first(record)) if isinstance(record, dict) else []
 
 
 def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:

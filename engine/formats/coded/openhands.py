@@ -129,10 +129,8 @@ def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
 def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     """The message of an event with `action` or `observation`; None if it is none."""
     facts = {"timestamp": event.get("timestamp")}
-    told = event.get("tool_call_metadata")
-    told = object_or_empty(told)
-    args = event.get("args") if isinstance(event.get("args"), dict) else {}
-    assert isinstance(args, dict)
+    told = object_or_empty(event.get("tool_call_metadata"))
+    args = object_or_empty(event.get("args"))
     action, seen = _word(event.get("action")), _word(event.get("observation"))
     if action in _PROGRAM or seen in _PROGRAM:
         return None
@@ -163,8 +161,7 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
         return found
     if not action:
         return None
-    response = told.get("model_response")
-    response = object_or_empty(response)
+    response = object_or_empty(told.get("model_response"))
     call = _written_call(response, told) or {
         "name": told.get("function_name") or action,
         "arguments": {key: args[key] for key in args if key not in _NOT_ARGUMENTS},
@@ -226,17 +223,14 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
     if kind == "SystemPromptEvent":
         return {**facts, "role": "system", "content": _parts(event.get("system_prompt"))}
     if kind == "MessageEvent":
-        message = event.get("llm_message")
-        message = object_or_empty(message)
+        message = object_or_empty(event.get("llm_message"))
         said = "user" if event.get("source") == "user" else "assistant"
         content = [*_parts(message.get("content")), *_parts(event.get("extended_content"))]
         found = {**facts, "role": message.get("role") or said, "content": content}
         return _with_reasoning(found, message)
     if kind == "ActionEvent":
-        action = json_within(event.get("action"))
-        action = object_or_empty(action)
-        call = event.get("tool_call")
-        call = object_or_empty(call)
+        action = object_or_empty(json_within(event.get("action")))
+        call = object_or_empty(event.get("tool_call"))
         arguments = call.get("arguments") or (call.get("function") or {}).get("arguments")
         written = {
             "name": event.get("tool_name") or call.get("name") or action.get("kind") or "action",

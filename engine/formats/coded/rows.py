@@ -1,4 +1,4 @@
-"""Rows that are a message, or a question with its answer, and name the conversation that they belong to."""
+"""Tables in which each row is a message, or a question with its answer, and names its conversation."""
 
 from __future__ import annotations
 

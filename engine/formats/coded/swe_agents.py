@@ -84,8 +84,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     record = {"messages": record} if isinstance(record, list) else record
     if not isinstance(record, dict):
         raise BadRecord("it is no object")
-    steps = record.get("trajectory")
-    steps = list_or_empty(steps)
+    steps = list_or_empty(record.get("trajectory"))
     key = next(
         (one for one in ("history", "messages") if json_within(record.get(one))), "trajectory"
     )

@@ -1,4 +1,4 @@
-"""Reads one message in the form of any chat API, or of LangChain, as a message of one form."""
+"""Reads one message, in the form of any chat API or of LangChain, as a message of one common form."""
 
 from __future__ import annotations
 

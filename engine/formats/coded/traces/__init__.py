@@ -1,4 +1,4 @@
-"""Traces: where each tool that records calls of models has its spans, their times, sessions and messages.
+"""Traces: a module for each tool that records calls of models reads its spans, with times, sessions and messages.
 
-`spans` makes conversations of the spans of any of them.
+`spans` makes conversations of the spans of all tools; `readers` has the reader of each.
 """

@@ -1,4 +1,4 @@
-"""Reads fields of records of traces, which may be missing or of another kind."""
+"""Reads fields of traces, which may be missing or of another type."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def first(record: Any, *keys: str) -> Any:
 
 def object_in(value: Any) -> dict[str, Any]:
     """A value as an object, also if it is JSON in a text; an empty one if it is none."""
-    value = json_within(value)
-    return object_or_empty(value)
+    return object_or_empty(json_within(value))
 
 
 def as_text(value: Any) -> str:
@@ -31,7 +30,7 @@ def as_text(value: Any) -> str:
 
 
 def fingerprint(record: Any) -> str:
-    """An id of a record that names none."""
+    """An id for a record that has none."""
     return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
 
 

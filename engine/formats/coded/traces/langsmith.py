@@ -11,7 +11,7 @@ from engine.formats.json_values import list_or_empty, objects_in
 
 
 def span_of(run: Any) -> Span | None:
-    """A run as a span; None if the record is no run."""
+    """A run as a span; None if the record is none."""
     if not isinstance(run, dict) or not isinstance(run.get("run_type"), str) or "id" not in run:
         return None
     kind = run["run_type"]
@@ -32,7 +32,7 @@ def span_of(run: Any) -> Span | None:
     )
 
 
-def runs(record: Any) -> tuple[list[Any], list[Any]]:
+def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
     """Runs as the API takes them, created and then updated, or as they are stored."""
     if not isinstance(record, dict) or not isinstance(record.get("post"), list):
         return list(_with_children(record, None)), []

@@ -51,7 +51,7 @@ TRACES: tuple[Reader, ...] = (
         "runs of LangSmith",
         "made/langsmith_runs.jsonl",
         langsmith.span_of,
-        langsmith.runs,
+        langsmith.spans_of,
     ),
     _reader(
         "langfuse",

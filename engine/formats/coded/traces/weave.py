@@ -14,7 +14,7 @@ _MODEL_CALLS = (
 
 
 def span_of(call: Any) -> Span | None:
-    """A call as a span; None if the record is no call."""
+    """A call as a span; None if the record is none."""
     if not isinstance(call, dict) or not isinstance(call.get("op_name"), str):
         return None
     if "trace_id" not in call or "inputs" not in call:
