@@ -19,9 +19,9 @@ from engine.worker.client import OnProgress
 
 Result = TypeVar("Result")
 
-ADDRESSES, ADDRESSES_OF_THREAD = 560 << 20, 80 << 20
-"""Bytes of addresses that a computation needs, and for each thread of OpenBLAS. 460 and 80 MiB were measured; with a
-little less OpenBLAS waits for a buffer for ever, or ends the process."""
+ADDRESS_SPACE, ADDRESS_SPACE_OF_THREAD = 560 << 20, 80 << 20
+"""Bytes of address space that a computation needs, and more for each thread of OpenBLAS. 460 and 80 MiB were measured;
+with a little less OpenBLAS waits forever for a buffer, or ends the process."""
 
 
 class CpuStage(ABC):
@@ -74,9 +74,9 @@ class CpuStage(ABC):
             result: Called with the return value of `work` before the iterator ends.
 
         Raises:
-            OutOfMemory: The addresses of the process are limited too much for a computation.
+            OutOfMemory: The limit on the address space of the process is too low for a computation.
         """
-        _check_addresses()
+        _check_address_space()
 
         def begun(report: OnProgress) -> Result:
             self._wake = report
@@ -95,16 +95,16 @@ class CpuStage(ABC):
         result(running.result())
 
 
-def _check_addresses() -> None:
+def _check_address_space() -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
     pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
     threads = max((pool["num_threads"] for pool in pools), default=1)
-    needed = ADDRESSES + threads * ADDRESSES_OF_THREAD
+    needed = ADDRESS_SPACE + threads * ADDRESS_SPACE_OF_THREAD
     if limit < needed:
         raise OutOfMemory(
-            f"This process may use {limit >> 20:,} MiB of addresses; a computation with"
+            f"This process may use {limit >> 20:,} MiB of address space; a computation with"
             f" {counted(threads, 'thread')} needs {needed >> 20:,} MiB.",
             "Raise the limit (`ulimit -v`), or set OPENBLAS_NUM_THREADS=1.",
         )

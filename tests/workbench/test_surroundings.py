@@ -68,6 +68,6 @@ def test_little_room_for_a_computation(path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert b"may use 520 MiB of addresses" in done.stderr
+    assert b"may use 520 MiB of address space" in done.stderr
     assert b"1 thread needs 640 MiB" in done.stderr
     assert b"(OutOfMemory:" in done.stderr
