@@ -53,8 +53,8 @@ SHORT = 0.5
 """Factor for a single word of two signs."""
 NOUNS_ALONE = 0.3
 """Factor for a phrase without a verb."""
-NAMES_ALONE = 0.05
-"""Factor for one that begins with a name: a place or a title is seldom what somebody wants."""
+NAME_FIRST = 0.05
+"""Factor for a phrase without a verb that begins with a name: a place or a title is seldom what somebody wants."""
 FILLED = 0.5
 """A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
 too: "find a rental car" as "find a car"."""
@@ -78,7 +78,7 @@ class _Candidate:
 
 
 class _Wordings(NamedTuple):
-    """The usual wording of a content, and the usual one with a verb, where there is one."""
+    """How the same content words are put most often, and how most often with a verb; None if never with one."""
 
     usual: Phrase
     with_verb: Phrase | None
@@ -216,7 +216,7 @@ class _Usage:
         found = self._forms.get(word)
         return found.most_common(1)[0][0] if found and is_content(word) else word
 
-    def is_named(self, phrase: Phrase) -> bool:
+    def begins_with_name(self, phrase: Phrase) -> bool:
         """Whether a phrase begins with a name."""
         return self.form(phrase.words[0])[:1].isupper()
 
@@ -238,14 +238,14 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         score *= SPECIFIC if len(content) > 1 else 1.0
         score *= SHORT if _is_short(phrase) else 1.0
         if not phrase.verb:
-            score *= NAMES_ALONE if usage.is_named(phrase) else NOUNS_ALONE
+            score *= NAME_FIRST if usage.begins_with_name(phrase) else NOUNS_ALONE
         found.append(_Candidate(score, phrase))
     found.sort(key=lambda one: -one.score)
     least = max(FILLED_BY_FEW, FILLED_BY * len(own.texts))
     filled = [
         _filled(one, found, own) if weights[one.phrase.content] >= least else one for one in found
     ]
-    # "Gas station" is said more often than "go to the gas station", which says what is wanted.
+    # "Gas station" is said more often than "go to the gas station", but the latter says what is wanted.
     worded = [
         _Candidate(one.score, wordings[one.phrase.content].with_verb or one.phrase)
         for one in filled
