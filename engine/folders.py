@@ -72,7 +72,8 @@ def version() -> str:
 
 
 def shown_path(path: Path, project: Path) -> str:
-    """A path as a screen shows it: from the folder of the project where it lies in it, with `~` for the home folder."""
+    """A path as a screen shows it: relative to the folder of the project if it is in there, else with `~` for the home
+    folder."""
     if path.is_relative_to(project):
         return str(path.relative_to(project))
     home = Path(os.path.expanduser("~"))

@@ -216,8 +216,8 @@ def budget_for(config: TrainConfig, examples: Sequence[Example]) -> int:
 
 class _Arguments(TrainingArguments):
     def get_warmup_steps(self, num_training_steps: int) -> int:
-        """Rounded up as the library does, but never all of the steps: the first one has rate 0 and learns nothing, so a
-        run of a single step would be in vain."""
+        """As the library computes them, but never all of the steps: the first step of a warmup has rate 0, so a run of
+        a single step would learn nothing."""
         rising: int = super().get_warmup_steps(num_training_steps)
         return min(rising, num_training_steps - 1)
 

@@ -96,13 +96,14 @@ def groups(found: Sequence[Shingles]) -> Ints:
 
 
 def _shared(found: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
-    """Who has which shingle that others have too; those of many conversations are left out.
+    """The shingles that at least two conversations have, without those of very many (`MANY`).
 
-    What only one conversation has, which is most of any text, is only counted.
+    Most shingles are in one conversation only; these are counted, but not in the table.
 
     Returns:
-        Which conversation has which of the shared shingles, each number of a row ascending; the number of shingles of
-        each conversation, with those that it has alone; and the number of conversations that have a shared shingle.
+        table: Which conversation has which shared shingle, the columns of each row ascending.
+        size: Number of shingles of each conversation, those that it has alone included.
+        document_frequency: Number of conversations that have each shared shingle.
     """
     from scipy.sparse import csr_array
 
@@ -159,7 +160,8 @@ def _parts(rare_table: csr_array) -> Iterator[tuple[int, int]]:
 def _rarest(
     table: csr_array, alone: Ints, rare_count: Ints, document_frequency: Ints
 ) -> tuple[Ints, Ints]:
-    """Places of the rarest three fifths of the shingles of each conversation, and one more, row by row.
+    """Places of the rarest three fifths of the shingles of each conversation, and one more, row by row; those that it
+    has alone are among these, but have no place.
 
     Two conversations that share two fifths of their shingles share one of these, whatever the others are (prefix
     filtering, Bayardo et al. 2007, "Scaling up all pairs similarity search"). So only who shares a rare shingle is
@@ -167,9 +169,9 @@ def _rarest(
 
     Args:
         table: Which conversation has which shared shingle, the shingles of each ascending.
-        alone: Number of shingles that each conversation has alone; they are the rarest.
-        rare_count: Number of rare shingles of each, with those.
-        document_frequency: Number of conversations that have a shingle.
+        alone: Number of shingles that each conversation has alone; they are its rarest.
+        rare_count: Number of rare shingles of each conversation, those that it has alone included.
+        document_frequency: Number of conversations that have each shared shingle.
 
     Returns:
         The places in `table`, and how many of them each conversation has.

@@ -69,7 +69,7 @@ class CrossFit:
             calibrated; shape (boundaries,).
         spread: Standard deviation of `p` between the repeats; shape (boundaries,).
         calibration: From log-odds to `p`.
-        regressions: One of each repeat.
+        regressions: The last one of each repeat, to score other conversations.
     """
 
     p: Floats
@@ -83,10 +83,11 @@ class CrossFit:
         return self.calibration.broken
 
     def of_others(self, states: StoredStates) -> Floats:
-        """Scores boundaries of conversations that were not learned from, as `p`: by one regression of each repeat.
+        """Probability of an end at boundaries of conversations that were not learned from, by one regression of each
+        repeat.
 
         Args:
-            states: Shape (boundaries, dimensions); float16 is computed with as float32.
+            states: Shape (boundaries, dimensions); float16 is converted to float32.
 
         Returns:
             Shape (boundaries,).

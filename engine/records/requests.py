@@ -18,8 +18,8 @@ class Request:
         turn: Number of the turn that its opening begins.
         user_messages: Number of the user's messages.
         opening: The message of the user that begins it.
-        goal: Label of its goal in the clustering that is shown: of the only request of a conversation that of the
-            conversation; None where it is in no goal or was not assigned.
+        goal: Label of its goal in the clustering that is shown; that of the conversation where this is its only
+            request. None where it is like no goal or was not assigned.
         p: Completeness at the last boundary in it, `p_end / (p_end + p_continue)`; None where nothing is scored.
     """
 

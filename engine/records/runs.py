@@ -52,7 +52,7 @@ class ClusteringEstimate(Estimate):
     """Estimated cost of a clustering.
 
     Attributes:
-        asked: What the model is asked for, of `summaries`, `labels`, `merges`; empty where none is asked.
+        asked: What the model is asked for: any of `summaries`, `labels`, `merges`.
     """
 
     asked: tuple[str, ...] = ()

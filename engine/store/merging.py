@@ -488,8 +488,7 @@ def _add_verdicts(conn: sqlite3.Connection, taken: Taken) -> None:
 
 
 def _add_request_marks(conn: sqlite3.Connection) -> None:
-    """Adds what a person said of requests, without what they took back, of conversations of which nobody said anything
-    here."""
+    """Adds the marks of requests that were not undone, for conversations that have no marks here."""
     conn.execute(
         "INSERT INTO main.request_mark (conversation_id, message, kind, annotator, given_at)"
         " SELECT m.new, message, kind, annotator, given_at FROM other.request_mark AS o"

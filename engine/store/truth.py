@@ -17,7 +17,7 @@ def truth_by_conversation(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[
 
 
 def truth_by_record(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
-    """As `truth_by_conversation`, but of every record: two of one text, which are one conversation, count twice."""
+    """As `truth_by_conversation`, but of every record: a conversation that was imported twice has two."""
     for key, truth in conn.execute(
         "SELECT conversation_id, truth FROM truth UNION ALL"
         " SELECT conversation_id, truth FROM alias WHERE truth IS NOT NULL ORDER BY 1"

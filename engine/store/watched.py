@@ -23,8 +23,8 @@ grew since, and of those that have not ended."""
 _ENDED = f"FROM watched WHERE ended = 1 AND grew_at > {_FIRST} AND p IS NOT NULL"
 _ENDED_ORDER = "ORDER BY grew_at, conversation_id"
 ENDED_PLACES = f"SELECT conversation_id, row_number() OVER ({_ENDED_ORDER}) AS place {_ENDED}"
-"""(conversation_id, place) of those that came or grew since and have ended with a probability, in the order in which
-they grew last, from 1."""
+"""Query of (conversation_id, place): the place, from 1, of each conversation that came or grew since the first watch,
+has ended and has a probability, in the order in which they grew last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
     if kind == "unpin" and not pinned[0]:
         raise _LeftOut("the group is not pinned here")
     if kind == "merge" and author in ("auto", "llm") and any(pinned):
-        raise _LeftOut("a group that is pinned here is merged by a person only")
+        raise _LeftOut("a group that is pinned here can be merged only by a person")
     description = state.groups[sides[0]].description
     probability = line.get("probability")
     return GoalDecision(

@@ -202,7 +202,7 @@ class GoalStages:
         ]
 
     def assign_requests(self, filter: Filter) -> AssignRequestsStage:
-        """The stage that assigns the requests of conversations with several to groups of the clustering that is shown.
+        """The stage that assigns each request, in conversations with several, to a group of the clustering shown.
 
         Raises:
             NotYet: Nothing was clustered yet.

@@ -266,7 +266,7 @@ class GoalService:
         """Quick. The second goals of a conversation, those that were removed too, the largest share first.
 
         Args:
-            least: Least share; what has less than `LEAST_SHARE` is nowhere else and cannot be judged.
+            least: Least share. Goals with less than `LEAST_SHARE` are shown nowhere else and cannot be judged.
         """
         with self._project.reading() as conn:
             return second_goals.of_conversation(conn, conversation_id, least)

@@ -46,7 +46,7 @@ def _section(at: int, section: Section) -> str:
 
 
 def _with_commands(text: str) -> str:
-    """A sentence, with what stands between backticks, as it does in Markdown, as code."""
+    """A sentence as HTML; what is between backticks becomes code, as in Markdown."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 

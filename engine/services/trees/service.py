@@ -264,7 +264,7 @@ class TreeService:
         )
 
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
-        """Starts `growing_on` in the background; returns the job id."""
+        """Starts the stage of `growing_on` in the background; returns the job id."""
         return self._runner.start([self.growing_on(item.row, node, alpha)])
 
     def growing_on(self, row: TreeRow, node: int | None, alpha: float | None) -> GrowOnStage:

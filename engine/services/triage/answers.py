@@ -1,4 +1,4 @@
-"""Verdicts that people gave elsewhere: takes them into a project, and says what became of each answer."""
+"""Takes verdicts that people gave elsewhere into a project, and says what became of each answer."""
 
 from __future__ import annotations
 

@@ -39,11 +39,11 @@ CHUNK = 500
 """Conversations whose text is read at once for the keyword rule."""
 
 MOST = 20_000
-"""Conversations that the probe learns from and is tested on; of more, so many drawn at random. Those that are not drawn
-are scored by the same regressions, which never saw them. docs/results/scale.md says why this many are enough."""
+"""Largest number of conversations that the probe learns from and is tested on; of more, this many are drawn at random.
+The others are scored by the same regressions, which never saw them. docs/results/scale.md says why these are enough."""
 
 SCORED_AT_ONCE = 2_000
-"""Conversations that were not drawn whose states are held at once."""
+"""Conversations whose scores are stored at once; the states of those that were not drawn are in memory meanwhile."""
 
 STEPS = probe.STEPS * 2
 """Folds of the probe, and of position alone."""
@@ -59,7 +59,8 @@ class _Read:
     Attributes:
         states_key: The config hash of the hidden states.
         ids: All conversations that have states, or a reason for none; in id order.
-        entries: Those of them to learn from, in id order, or all. Their states are in `states` only.
+        entries: Those of them to learn from: all, or the ones that were drawn; in id order. Their states are in
+            `states` only.
         usable: Those of `entries` with states; `names` are their external ids.
         states: Of all boundaries of `usable` in order, shape (boundaries, dimensions).
     """
@@ -79,12 +80,12 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """The scores of all boundaries that were learned from.
+    """The scores of the conversations that were learned from, and the probe for the others.
 
     Attributes:
-        p: Shape (boundaries,).
-        of_others: Returns the scores of other boundaries by their states.
-        drawn: Number of conversations that were drawn to learn from; None where these are all.
+        p: Scores of all boundaries of `_Read.states`, shape (boundaries,).
+        of_others: Returns the scores of boundaries of the other conversations, given their states.
+        drawn: Number of conversations with states that were drawn to learn from; None where all are learned from.
         spread: Spread of `p` between repeats of the fit; None where nothing was fitted.
         bundled: Name of the bundled probe, where there were too few conversations to fit one; empty otherwise.
         test: None where too few conversations could be cut.
@@ -112,8 +113,9 @@ class _Fitted:
 
 
 class FittingStage(CpuStage):
-    """Fits the probe anew on the conversations that were read, at most `MOST` of them, and scores each by a probe that
-    never saw it: with too few for a fit by the bundled one, where the model is the built-in one."""
+    """Fits the probe anew to the conversations that were read, at most `MOST` of them, and scores each conversation by
+    a probe that never saw it. Too few for a fit are scored by the bundled probe, where the model is the built-in one.
+    """
 
     name = "fit"
     unit = "steps"
@@ -338,7 +340,7 @@ def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
     with snapshot(conn):
         ids = hidden_states.ids(conn, states_key)
         entries = list(hidden_states.of_conversations(conn, states_key, _drawn(ids)))
-    # One array, which is filled row by row while the bytes are dropped: states can take gigabytes.
+    # One array, filled row by row; the bytes of each row are dropped at once, since states can take gigabytes.
     states = np.empty(_shape(entries), dtype="<f2")
     first = 0
     for at, entry in enumerate(entries):
@@ -349,12 +351,12 @@ def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
         first = last
     usable = [entry for entry in entries if entry.places]
     keys = [entry.conversation_id for entry in usable]
-    with_names = {row.id: row.external_id for row in conversations.rows(conn, keys)}
-    return _Read(states_key, ids, entries, usable, [with_names[key] for key in keys], states)
+    names = {row.id: row.external_id for row in conversations.rows(conn, keys)}
+    return _Read(states_key, ids, entries, usable, [names[key] for key in keys], states)
 
 
 def _shape(entries: Sequence[StateEntry]) -> tuple[int, int]:
-    """Number of boundaries, and of numbers in a state; (0, 0) without any."""
+    """Number of boundaries, and of dimensions of a state; (0, 0) without any."""
     boundaries = sum(len(entry.places) for entry in entries)
     size = sum(len(entry.states) for entry in entries)
     return boundaries, size // (2 * boundaries) if boundaries else 0
@@ -376,7 +378,7 @@ def _states(entry: StateEntry) -> NDArray[np.float16]:
 def _score_entries(
     conn: sqlite3.Connection, read: _Read, fitted: _Fitted
 ) -> Iterator[list[ScoreEntry]]:
-    """The scores of all conversations that were read, some at a time."""
+    """The scores of all conversations of `read`, `SCORED_AT_ONCE` at a time."""
     learned = {one.conversation_id: (one, p) for one, p in _each(read.entries, fitted.p)}
     for first in range(0, len(read.ids), SCORED_AT_ONCE):
         part = read.ids[first : first + SCORED_AT_ONCE]

@@ -31,11 +31,11 @@ from engine.worker.client import OnProgress
 
 _PAGE = 200
 Place = tuple[int, int, int]
-"""A request: conversation, and the indices of its first and its last message."""
+"""A request: the id of its conversation, and the indices of its first and last message."""
 
 
 class AssignRequestsStage(CpuStage):
-    """Assigns the requests that are not assigned, by the text of the kind that was clustered and its embedder."""
+    """Assigns the requests that are not assigned, with the kind of goal text and the embedder of the clustering."""
 
     name = "assign-requests"
     unit = "requests"

@@ -1,1 +1,1 @@
-"""What the project file keeps of completeness: scores and curves, hidden states, divergences, probes, requests."""
+"""What the project file has on completeness: scores and curves, hidden states, divergences, probes, requests."""

@@ -128,7 +128,8 @@ def ids(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 
 
 def fingerprint(conn: sqlite3.Connection, known: array[int]) -> str:
-    """16 hex digits over such ids, and over the number of earlier texts of conversations."""
+    """16 hex digits over the ids of the conversations that were read, and over how many texts of the project were ever
+    replaced: a replaced text keeps its id."""
     digest = hashlib.sha256(",".join(map(str, known)).encode())
     if replaced := earlier_states.count(conn):
         digest.update(f";{replaced}".encode())
@@ -144,7 +145,7 @@ def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry
 def of_conversations(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> Iterator[StateEntry]:
-    """What is stored of these conversations under a configuration; in the order of the ids where they ascend."""
+    """What is stored of these conversations under a configuration; in id order if `ids` are."""
     for keys in chunks(ids):
         rows = conn.execute(
             f"{_ENTRIES} AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id",

@@ -1,1 +1,1 @@
-"""The project file as a file: its lock and its writing thread, errors of the disk, backups and repair."""
+"""The project file as a file: its lock, its writer thread, disk errors, backups and repair."""

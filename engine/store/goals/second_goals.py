@@ -36,7 +36,7 @@ def of_conversation(
     """Its second goals in the clustering that is shown, removed ones too, the largest share first.
 
     Args:
-        least: Least share; what has less than `LEAST_SHARE` is nowhere else and cannot be judged.
+        least: Least share. Goals with less than `LEAST_SHARE` are shown nowhere else and cannot be judged.
     """
     key = clusterings.shown(conn)
     if key is None:

@@ -7,9 +7,10 @@ import sqlite3
 
 
 def m020_request_goals(conn: sqlite3.Connection) -> None:
-    """Adds the goals of requests, and parts what was found from what a person said, which becomes acts with an undo.
+    """Adds the goals of requests, and a table of its own for what a person said, as acts that can be undone.
 
-    What had been found of a message that a person spoke of was not kept and is not there after an undo.
+    Where a person had said something of a message, what the program had found there was overwritten: an undo of an
+    earlier act does not bring it back.
     """
     for statement in (
         """CREATE TABLE request_found (

@@ -103,7 +103,7 @@ class TestCrossFit:
 
     def test_others_are_scored_later_as_well(self) -> None:
         """Conversations that are scored after the fit are told apart as well as those in it, and their probabilities
-        are shares; states as they are stored give the same bits."""
+        are calibrated; stored states, in float16, give the same bits."""
         states, end, group = made(400, signal=2.0)
         states = states.astype(np.float16).astype(np.float32)
         own = group < 200

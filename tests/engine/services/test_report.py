@@ -246,7 +246,7 @@ def test_empty_project(tmp_path: Path) -> None:
 
 
 def test_commands_in_sentences() -> None:
-    """What stands between backticks is set as code, made safe."""
+    """What is between backticks becomes code, escaped."""
     document = Document("t", "s", (Section("x", (Paragraph("`run <b>` brings it; ` stays."),)),))
     assert "<p><code>run &lt;b&gt;</code> brings it; ` stays.</p>" in to_html(document)
 

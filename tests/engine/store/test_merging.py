@@ -254,8 +254,8 @@ def test_a_file_that_is_no_project(tmp_path: Path) -> None:
 
 
 def test_requests_come_along(tmp_path: Path) -> None:
-    """What was found and marked of requests is taken over, without what was taken back; where both files say something
-    of a conversation, the first one's stays."""
+    """A merge takes over what was found and marked of requests, without what was undone; of a conversation of which
+    both files have something, the first file's is kept."""
     for name, message in (("a", 2), ("b", 4)):
         with Project.open(tmp_path / f"{name}.wb", create=True) as project:
             fill(project, [talk("both", *map(str, range(6))), talk(name, *f"{name}bcdef")])

@@ -250,8 +250,8 @@ def test_what_schema_19_brought(tmp_path: Path) -> None:
 
 
 def test_what_schema_20_brought(tmp_path: Path) -> None:
-    """Marks of requests with their undo, and goals of requests, are there; what an earlier file had was found or
-    marked is told apart."""
+    """A file of this schema has marks of requests with their undo, and goals of requests; of an earlier file, what was
+    found and what was marked are told apart."""
     load(RELEASED[18], tmp_path / "old.wb")
     with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
         found = conn.execute("SELECT conversation_id, message FROM request_found").fetchall()

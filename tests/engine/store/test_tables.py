@@ -1,4 +1,4 @@
-"""A new table is thought of where every table has to be: when a text is replaced, and when projects are merged."""
+"""No table is forgotten: each is dealt with where a text is replaced, and where projects are merged."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NOT_MERGED = {
     "conversation_check", "conversation_facet", "facet",  # made anew from the conversations
     "setting", "_sqlite_migrations",
 }  # fmt: skip
-"""Tables of which a merge takes no rows over."""
+"""Tables of which a merge takes no rows."""
 
 
 @pytest.fixture
 def tables(project: Project) -> dict[str, set[str]]:
-    """The columns of the tables of a project, but of those of the full-text indexes."""
+    """The columns of each table of a project, those of the full-text indexes left out."""
     with project.reading() as conn:
         names = conn.execute("SELECT name FROM pragma_table_list WHERE type = 'table'").fetchall()
         return {
@@ -42,7 +42,7 @@ def tables(project: Project) -> dict[str, set[str]]:
 
 
 def test_of_a_replaced_text_everything_goes_or_stays(tables: dict[str, set[str]]) -> None:
-    """Each table about conversations is emptied with the text of a conversation, or is known to stay."""
+    """The rows of a conversation in each table are deleted when its text is replaced, or are known to stay."""
     code = "".join(map(inspect.getsource, (earlier_states, checks, facets)))
     goes = {name for name in tables if re.search(rf"\b{name}\b", code)}
     about = {name for name, columns in tables.items() if "conversation_id" in columns}
@@ -50,7 +50,7 @@ def test_of_a_replaced_text_everything_goes_or_stays(tables: dict[str, set[str]]
 
 
 def test_a_merge_takes_every_table_over_or_leaves_it(tables: dict[str, set[str]]) -> None:
-    """Each table is taken over by a merge of projects, or is known to be left out."""
+    """A merge of projects takes rows of each table over, or the table is known to be left out."""
     code = inspect.getsource(merging)
     taken = {name for name in tables if re.search(rf"\b{name}\b", code)}
     assert tables.keys() - taken - NOT_MERGED == set()

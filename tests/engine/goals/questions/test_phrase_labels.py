@@ -55,8 +55,7 @@ def test_longer_phrase() -> None:
 
 
 def test_a_thing_is_named_with_what_is_done_about_it() -> None:
-    """Where members say in different words what is to be done about a thing, the label has one of these, and is not the
-    thing alone."""
+    """Where members use different verbs about one thing, the label has one of the verbs, and is not the thing alone."""
     stations = [
         "Take me to the gas station.",
         "Find the gas station.",

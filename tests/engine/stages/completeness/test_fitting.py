@@ -202,8 +202,8 @@ class TestFitting:
     def test_of_many_some_are_learned_from_and_all_are_scored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With more conversations than are learned from, the others are scored too; the run and the test say how many
-        were drawn, and the set is another than one learned from all."""
+        """With more conversations than are learned from, the others are scored too; the summary says how many were
+        drawn, and the set has another key than one that learned from all."""
         give_states(project, list(range(1, COUNT + 1)), ends=True)
         of_all = fitting(project).config_hash
         monkeypatch.setattr(fitting_stage, "MOST", 24)
@@ -230,7 +230,7 @@ class TestFitting:
     def test_a_cancel_while_scores_are_stored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It leaves none of them."""
+        """A cancel while scores are stored leaves none of them."""
         give_states(project, list(range(1, COUNT + 1)))
         stage = fitting(project)
         monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)

@@ -137,7 +137,8 @@ STORED: dict[str, Callable[[Conversation], bool]] = {
 
 
 def test_the_store_knows_every_field(project: Project) -> None:
-    """A term on any field is answered, and its negation by the others; those on goals say that there are none yet."""
+    """A term on any field and its negation match all conversations between them; terms on goals say that nothing was
+    clustered yet."""
     values = {"date": "2026-10", "number": ".5", "text": "x", "anything": "x"}
     for field in FIELDS.values():
         name = {"meta": "meta.channel", "truth": "truth.goal"}.get(field.name, field.name)
@@ -345,7 +346,7 @@ def test_goals_that_an_earlier_version_stored(tmp_path: Path) -> None:
 
 
 def test_what_a_watch_saw(tmp_path: Path) -> None:
-    """Past ones, those that came or grew since, those that run, and the place of those that ended by when they grew."""
+    """`watched` finds past, new and running conversations; `ended` finds ended ones by their place in time."""
     with Project.open(tmp_path / "p.wb", create=True) as made:
         fill(made, [Parsed(None, b"%d" % n, conversation(n)) for n in range(1, 9)])
         rows = [(1, 0, 1), (2, 0, 1), (3, 5, 1), (4, 2, 1), (5, 3, 0), (6, 4, 1)]
