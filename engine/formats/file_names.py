@@ -23,7 +23,7 @@ LOG_SUFFIXES = frozenset(
         ".eval",
     )
 )
-"""Endings of logs; a file of a folder or an archive that ends so and fits no format is told as one that was refused."""
+"""Endings of logs; a file of a folder or an archive with such an ending that fits no format is reported as refused."""
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _TEXTS = (".txt", ".md", ".log")

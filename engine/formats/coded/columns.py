@@ -1,4 +1,4 @@
-"""Columns of tables, found by their usual names, in any case of letters and with any signs between words."""
+"""Columns of tables, found by their usual names, whatever their case and the signs between their words."""
 
 from __future__ import annotations
 

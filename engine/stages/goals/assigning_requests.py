@@ -12,6 +12,7 @@ from engine.goals.clusters.membership import Membership, assign
 from engine.goals.embedders.embedder import Embedder, embedder_from_state
 from engine.goals.embedders.vectors import same_space
 from engine.jobs.contract import Progress
+from engine.number_format import counted
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.goals.assigning import membership_of_groups
 from engine.stages.goals.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
@@ -123,7 +124,8 @@ class AssignRequestsStage(CpuStage):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        return f"Assigned {self.assigned:,} requests to goals; {self.novel:,} are like no goal."
+        some = counted(self.assigned, "request")
+        return f"Assigned {some} to goals; {self.novel:,} like no goal."
 
     def _missing(self) -> list[Place]:
         found: list[Place] = []
