@@ -211,6 +211,16 @@ def test_options_of_log_files_only(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "p.wb"]
 
 
+def test_screens_need_a_terminal(tmp_path: Path) -> None:
+    """Without a terminal a project is not opened, instead of waiting for keys that cannot come; nor is the first
+    screen."""
+    for words in (["open", tmp_path / "p.wb", "--create"], ["open"]):
+        done = workbench(*words)
+        assert done.returncode == 2
+        assert b"need a terminal" in done.stderr
+        assert done.stdout == b""
+
+
 @pytest.mark.parametrize("kind", ["demo", "tour", "logs"])
 def test_what_writes_does_not_begin_read_only(
     kind: Literal["demo", "tour", "logs"],
