@@ -40,9 +40,9 @@ def test_the_report_has_what_the_command_prints(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--compare"], "not said what to compare"),
+        (["--compare"], "Nothing to compare is named"),
         (["--by", "month"], "Add --compare"),
-        (["--compare", "--b", "x"], "not said what to compare"),
+        (["--compare", "--b", "x"], "Nothing to compare is named"),
         (["--compare", "other.wb", "--by", "month"], "--by and another project"),
         (["--compare", "--a", "x", "--filter", "y"], "no meaning with --a"),
     ],

@@ -165,7 +165,7 @@ class TestModels:
         plan.folder.mkdir(parents=True)
         plan.file.write_text(json.dumps(asdict(wanted)))
         check = named(report(*folders), "pulls")
-        assert check.found == "not come to their end: tiny"
+        assert check.found == "unfinished: tiny"
         assert "workbench models pull" in check.fix
 
     def test_default_model_damaged(

@@ -164,7 +164,7 @@ class TestGrown:
                 await until(pilot, lambda: not growing.runner.active())
                 await settle(pilot)
                 await press(pilot, "escape")
-            assert "nothing to do" in shown
+            assert "Nothing to grow" in shown
             assert isinstance(pilot.app.screen, ComparisonDialog) is False
 
     async def test_no_alpha(self, growing: GrowableProject) -> None:

@@ -113,4 +113,4 @@ def test_all_with_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         fill(project, [talk("a", "hi", "ho")])
         give_scores(project, {})
     assert main(["validate", str(path), "all"]) == 2
-    assert "nothing to hold against" in capsys.readouterr().err
+    assert "whose truth is known" in capsys.readouterr().err

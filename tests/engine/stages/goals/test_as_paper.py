@@ -89,14 +89,17 @@ def test_goes_on_after_a_stop(
     process: ModelProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A run that is stopped in the baseline resumes after the last reply; nothing is asked twice."""
-    asked: list[tuple[str, ...]] = []
+    """A run that is stopped in the baseline resumes after the last reply; nothing is answered twice."""
+    answered: list[tuple[str, ...]] = []
     replies = ModelWork.replies
 
     def counted(work: ModelWork, items: Any, prompt: Prompt, report: OnProgress) -> Any:
+        found = replies(
+            work, items, prompt, report
+        )  # an interrupted one raises, and is asked again
         if prompt.name in PAPER_PROMPTS:
-            asked.extend((prompt.name, *pieces) for pieces, _ in items)
-        return replies(work, items, prompt, report)
+            answered.extend((prompt.name, *pieces) for pieces, _ in items)
+        return found
 
     monkeypatch.setattr(ModelWork, "replies", counted)
     summarise, embed, stopped = stages(project, decision_log, process, 4, Wanted(orders=1))
@@ -109,12 +112,12 @@ def test_goes_on_after_a_stop(
 
     with pytest.raises(Cancelled):
         run_to_fifth_reply()
-    assert any(name == "paper-first-category" for name, *_ in asked)
+    assert any(name == "paper-first-category" for name, *_ in answered)
     *_, resumed = stages(project, decision_log, process, 4, Wanted(orders=1))
     *_, again = stages(project, decision_log, process, 4, Wanted(orders=1))
     outcomes = goal_runs.run(project, [resumed, again])
     assert all(isinstance(one, JobDone) for one in outcomes), outcomes
-    assert len(asked) == len(set(asked)) == 3 + 4
+    assert len(answered) == len(set(answered)) == 3 + 4
     assert resumed.result
     assert again.result
     assert again.result.categories == resumed.result.categories
