@@ -24,6 +24,9 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 VERSION = 1
 """Version of the config file and of the event file; a config of another version is refused."""
 
+LARGEST = 2**63
+"""Above every number of a run. A larger integer is no float either."""
+
 WORDS = 32
 """Tokens of a next step that are learned beside its opening: the rest of its header, and its first words."""
 
@@ -187,6 +190,8 @@ class TrainConfig:
                 given, (int, float) if wanted is float else wanted
             ):
                 raise ConfigError(f"{one.name} is {given!r}; it must be of type {wanted.__name__}")
+            if isinstance(given, int) and abs(given) >= LARGEST:
+                raise ConfigError(f"{one.name} is too large a number")
         if "base" not in found:
             raise ConfigError("base is missing")
         return cls(**found)

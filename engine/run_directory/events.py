@@ -32,6 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from engine.run_directory.config import LARGEST
+
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
 Event = dict[str, Any]
 
@@ -43,9 +45,6 @@ _FIGURES = {
     "time", "epoch", "loss", "learning_rate", "tokens_per_s", "seconds_left", "auroc", "f1", "p_end", "p_continue",
     "top1", "max_dp", "moved",
 }  # fmt: skip
-_LARGEST = 2**63
-"""Above every count of a run. A larger integer is no float either."""
-
 _OUT_OF_MEMORY = (
     "out of memory",
     "outofmemory",
@@ -225,12 +224,12 @@ def _is_event(found: Any) -> bool:
     return (
         all(value is None or _is_count(value) for value in counts)
         and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)
-        and (time is None or abs(time) < _LARGEST)
+        and (time is None or abs(time) < LARGEST)
     )
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and abs(value) < _LARGEST
+    return isinstance(value, int) and abs(value) < LARGEST
 
 
 def _end_line(path: Path) -> None:
