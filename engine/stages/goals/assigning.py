@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from engine.goals.clusters.membership import Membership, assign, membership_of
 from engine.jobs.contract import Progress
 from engine.stages.cpu_stage import CpuStage
 from engine.store import runs
+from engine.store.completeness.requests import RequestGoal
 from engine.store.goals import clusterings
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals.clusterings import Assigned, StoredClustering
@@ -25,39 +26,20 @@ from engine.worker.client import OnProgress
 BATCH = 4_096
 
 
-def membership_of_groups(
-    project: Project, decision_log: DecisionLog, stored: StoredClustering, report: OnProgress
-) -> tuple[list[str], Membership]:
-    """The ids of the current groups of a clustering, and what their members are like."""
-    report(0, "learning from the groups")
-    state = decision_log.state(stored.id)
-    groups = list(state.current)
-    ids, labels = state.numbers(groups)
-    with project.reading() as conn:
-        _, rows = read_vectors(conn, stored.vector_config, ids)
-    return groups, membership_of(rows, labels, len(groups))
+Item = TypeVar("Item")
+Entry = TypeVar("Entry", Assigned, RequestGoal)
 
 
-class AssignStage(CpuStage):
-    """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order."""
-
-    name = "assign"
+class ToGroupsStage(CpuStage):
+    """Base class of the stages that assign something to the current groups of a clustering, batch by batch."""
 
     def __init__(
-        self,
-        project: Project,
-        decision_log: DecisionLog,
-        clustering_id: int | None = None,
+        self, project: Project, decision_log: DecisionLog, clustering_id: int | None = None
     ) -> None:
         """`clustering_id` is None for the clustering that is shown."""
         super().__init__(project)
         self._decision_log, self._clustering_id = decision_log, clustering_id
         self.assigned = self.novel = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return "Assigning conversations to groups"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -71,9 +53,77 @@ class AssignStage(CpuStage):
         with self._project.reading() as conn:
             return stored_clustering(conn, self._clustering_id)
 
-    def run(self, run_id: int) -> Iterator[Progress]:
-        """Fits the membership of the groups, then assigns batch by batch; each in one transaction with the counter of
+    def _in_batches(
+        self,
+        run_id: int,
+        items: Sequence[Item],
+        size: int,
+        assign_batch: Callable[
+            [Sequence[Item], Sequence[str], Membership, OnProgress], Sequence[Entry]
+        ],
+        store: Callable[[sqlite3.Connection, int, int, Sequence[Entry]], None],
+    ) -> Iterator[Progress]:
+        """Learns what the groups are like, then assigns the items; each batch in one transaction with the counter of
         the run.
+
+        Args:
+            size: Items of a batch.
+            assign_batch: Called with a batch, the ids of the groups and what their members are like.
+            store: Called with the id of the clustering, that of the run and the entries of a batch.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        done, total = 0, len(items)
+        if not total:
+            return
+
+        def commit(conn: sqlite3.Connection, entries: Sequence[Entry], done: int) -> None:
+            store(conn, self._stored.id, run_id, entries)
+            runs.count(conn, run_id, done, total)
+
+        learned: list[tuple[list[str], Membership]] = []
+        for _, note in self._live(self._membership, learned.append):
+            yield Progress(0, total, note)
+        groups, membership = learned[0]
+        for start in range(0, total, size):
+            self._check()
+            batch = items[start : start + size]
+            found: list[Sequence[Entry]] = []
+            work = partial(assign_batch, batch, groups, membership)
+            for _ in self._live(work, found.append):
+                yield Progress(done, total)
+            (entries,) = found
+            done += len(batch)
+            self._project.write(partial(commit, entries=entries, done=done))
+            novel = sum(1 for entry in entries if entry.group is None)
+            self.novel += novel
+            self.assigned += len(entries) - novel
+            yield Progress(done, total)
+
+    def _membership(self, report: OnProgress) -> tuple[list[str], Membership]:
+        """The ids of the current groups of the clustering, and what their members are like."""
+        report(0, "learning from the groups")
+        state = self._decision_log.state(self._stored.id)
+        groups = list(state.current)
+        ids, labels = state.numbers(groups)
+        with self._project.reading() as conn:
+            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        return groups, membership_of(rows, labels, len(groups))
+
+
+class AssignStage(ToGroupsStage):
+    """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order."""
+
+    name = "assign"
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return "Assigning conversations to groups"
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Finds the conversations, then assigns them in batches.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -89,29 +139,8 @@ class AssignStage(CpuStage):
         lost = [
             one.conversation_id for one in before if one.group and not state.current_of(one.group)
         ]
-        missing = array("q", sorted([*missing, *lost]))
-        done, total = 0, len(missing)
-        if not total:
-            return
-        learned: list[tuple[list[str], Membership]] = []
-        learn = partial(membership_of_groups, self._project, self._decision_log, stored)
-        for _, note in self._live(learn, learned.append):
-            yield Progress(0, total, note)
-        groups, membership = learned[0]
-        for start in range(0, total, BATCH):
-            self._check()
-            found: list[list[Assigned]] = []
-            batch = missing[start : start + BATCH]
-            for _ in self._live(partial(self._assign, batch, groups, membership), found.append):
-                yield Progress(done, total)
-            done += len(batch)
-            self._project.write(
-                partial(self._commit, run_id=run_id, entries=found[0], done=done, total=total)
-            )
-            novel = sum(1 for entry in found[0] if entry.group is None)
-            self.novel += novel
-            self.assigned += len(found[0]) - novel
-            yield Progress(done, total)
+        items = array("q", sorted([*missing, *lost]))
+        yield from self._in_batches(run_id, items, BATCH, self._assign, clusterings.assign)
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -138,15 +167,3 @@ class AssignStage(CpuStage):
             )
             for at, conversation_id in enumerate(ids.tolist())
         ]
-
-    def _commit(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        run_id: int,
-        entries: Sequence[Assigned],
-        done: int,
-        total: int,
-    ) -> None:
-        clusterings.assign(conn, self._stored.id, run_id, entries)
-        runs.count(conn, run_id, done, total)
