@@ -148,7 +148,7 @@ FIELDS: Mapping[str, Field] = {
         Field(
             "copies",
             "text",
-            "whether there are near duplicates of it, or the number of their group",
+            "whether there are near copies of it, or the number of their set",
             example="copies:any or copies:17",
             optional=True,
         ),

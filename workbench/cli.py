@@ -20,6 +20,7 @@ from engine import network_guard
 from engine.errors import Cancelled, UsageError, WorkbenchError
 from engine.text import as_json, display_safe
 from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+from workbench.terminal import on_terminal
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
@@ -378,7 +379,7 @@ def _with_command(words: list[str]) -> list[str]:
     Raises:
         UsageError: The first word is neither a command nor a project, or the second is no command of its group.
     """
-    if not words and sys.stdin.isatty() and sys.stdout.isatty():
+    if not words and on_terminal():
         return ["open"]
     if not words:
         return words

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from engine import folders
-from engine.errors import ProgramFault, UsageError
+from engine.errors import ProgramFault
 from engine.services.workspace import Workspace
 from screens.shell.key_table import Place, key_table, markdown
 from screens.shell.keymap_file import read_keymap
@@ -17,6 +16,7 @@ from screens.shell.themes import THEMES
 from screens.widgets.keyed import shown_key
 from workbench.app import WorkbenchApp
 from workbench.preferences import Preferences
+from workbench.terminal import require_terminal
 
 
 def choose_beginning(theme: str | None = None) -> Beginning | None:
@@ -25,7 +25,7 @@ def choose_beginning(theme: str | None = None) -> Beginning | None:
     Raises:
         UsageError: There is no terminal.
     """
-    _require_terminal()
+    require_terminal()
     folders.log_to_file()
     return PickerApp(load_shell(theme)).run()
 
@@ -54,7 +54,7 @@ def show_project(
         with Workspace(
             following, create=not read_only, read_only=read_only, upgrade=not read_only
         ) as workspace:
-            _require_terminal()  # after opening, since what is wrong with the project says more
+            require_terminal()  # after opening, since what is wrong with the project says more
             preferences.opened(following)
             if start is not None:
                 start(workspace)
@@ -73,19 +73,6 @@ def show_project(
                 "The screens stopped because of a fault in the program; what was saved is in the project.",
                 f"The log has the details: {log}",
             )
-
-
-def _require_terminal() -> None:
-    """Refuses to draw screens where nobody sees them or can press a key: they would never end.
-
-    Raises:
-        UsageError: Standard input or output is no terminal.
-    """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "The screens need a terminal, and standard input or output is none.",
-            "`workbench status PROJECT`, `list` and the other commands need none.",
-        )
 
 
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:

@@ -12,13 +12,13 @@ from engine.folders import shown_path
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        ("/home/me/work/runs/first/adapter.gguf", "runs/first/adapter.gguf"),
-        ("/home/me/models/large.gguf", "~/models/large.gguf"),
-        ("/home/mean/large.gguf", "/home/mean/large.gguf"),
+        ("/people/me/work/runs/first/adapter.gguf", "runs/first/adapter.gguf"),
+        ("/people/me/models/large.gguf", "~/models/large.gguf"),
+        ("/people/mean/large.gguf", "/people/mean/large.gguf"),
         ("/models/large.gguf", "/models/large.gguf"),
     ],
 )
 def test_as_short_as_it_can_be(path: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path in the folder of the project begins there, one in the home folder with `~`; any other is whole."""
-    monkeypatch.setenv("HOME", "/home/me")
-    assert shown_path(Path(path), Path("/home/me/work")) == shown
+    monkeypatch.setenv("HOME", "/people/me")
+    assert shown_path(Path(path), Path("/people/me/work")) == shown

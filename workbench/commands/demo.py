@@ -20,9 +20,10 @@ from engine.trees.tree import TreeOptions
 from workbench.commands import first_look
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import positive
-from workbench.commands.showing import on_terminal, show_rest
+from workbench.commands.showing import show_rest
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
+from workbench.terminal import on_terminal
 
 FOLDER = "workbench-demo"
 """Folder of the project where none is named."""

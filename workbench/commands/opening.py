@@ -9,8 +9,9 @@ from pathlib import Path
 
 from engine.errors import NotFound, UsageError
 from engine.text import display_safe
-from workbench.commands.showing import on_terminal, show_rest
+from workbench.commands.showing import show_rest
 from workbench.exits import DONE
+from workbench.terminal import on_terminal
 
 SQLITE = b"SQLite format 3\x00"
 

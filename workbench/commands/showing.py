@@ -1,18 +1,12 @@
-"""What commands that end in the screens share: whether a person is there, and the screens after a first result."""
+"""The screens after a first result, for the commands that end in them."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from workbench.commands.first_look import Looked
-
-
-def on_terminal() -> bool:
-    """Whether a person is there to use screens."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def show_rest(path: Path, looked: Looked, theme: str | None = None, *, tour: bool = False) -> None:
