@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from inspect import unwrap
 from typing import Any, Protocol, cast
 
+from textual import work
 from textual.app import App
 from textual.binding import ActiveBinding
 from textual.command import (
@@ -59,11 +61,24 @@ class Command:
 
 
 class Palette(CommandPalette):
-    """Textual's palette; it does not empty its list once it is closed, which would look up removed widgets."""
+    """Textual's palette; once it is closed, what is on its way no longer looks up widgets, which are removed."""
+
+    def _has_list(self) -> bool:
+        return self.is_running and bool(self.query(CommandList))
 
     def _watch__list_visible(self) -> None:
-        if self.is_running and self.query(CommandList):
+        if self._has_list():
             super()._watch__list_visible()
+
+    async def _watch__show_busy(self) -> None:
+        if self._has_list():
+            await super()._watch__show_busy()
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        # A key that was typed just before the palette closed starts this afterwards.
+        if self._has_list():
+            await unwrap(CommandPalette._gather_commands)(self, search_value)
 
 
 class WorkbenchCommands(Provider):

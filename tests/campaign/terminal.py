@@ -14,6 +14,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -54,6 +55,18 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
 
+def where_it_is(session: Session) -> str:
+    """Ends a program that does not answer, and returns what its threads were doing."""
+    terminal = session.terminal
+    before = len(terminal.output)
+    if not session.ended:
+        os.kill(terminal.pid, signal.SIGABRT)
+    end = time.monotonic() + 10
+    while not session.ended and time.monotonic() < end:
+        terminal.read(0.2)
+    return bytes(terminal.output[before:]).decode("utf-8", "replace")[-8_000:]
+
+
 def walk(
     path: Path, size: tuple[int, int], keys: int, choice: random.Random, outcome: Outcome
 ) -> str:
@@ -84,7 +97,7 @@ def walk(
                 session.terminal.press(QUITS)
             code = session.end()
         except (AssertionError, OSError) as error:
-            return f"{error} after {pressed[-25:]}"
+            return f"{error} after {pressed[-25:]}; its threads: {where_it_is(session)}"
         finally:
             outcome.written += len(session.terminal.output)
     said = " ".join(session.screen.text().split())
@@ -103,6 +116,7 @@ def campaign(
         folder = Path(name)
         made = prepared(folder, only)
         log = folder / "home" / "cache" / "logs" / "workbench.log"
+        os.environ["PYTHONFAULTHANDLER"] = "1"  # see `where_it_is`
         for number in until_stopped(count()):
             left = keys - outcome.keys.total()
             if left <= 0:

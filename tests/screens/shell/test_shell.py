@@ -147,6 +147,20 @@ class TestPalette:
             assert "support/0001" in saved.read_text("utf-8")
             assert "Screenshot saved" in text(pilot)
 
+    async def test_key_typed_just_before_it_closes(self) -> None:
+        """A search that starts when the palette is closed ends nothing; its list is gone by then."""
+        async with opened(project()) as pilot:
+            await press(pilot, "ctrl+p")
+            palette = pilot.app.screen
+            assert isinstance(palette, CommandPalette)
+            palette.dismiss()
+            await settle(pilot)
+            search = palette._gather_commands("quit")
+            await search.wait()
+            palette._show_busy = True
+            await settle(pilot)
+            assert pilot.app._exception is None
+
     async def test_keys_are_shown(self) -> None:
         """Each action is listed with its key, so that the palette teaches the keys."""
         async with opened(project(), size=(120, 50)) as pilot:
