@@ -22,7 +22,7 @@ from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog
-from screens.shell.fault_reporting import FaultReportingApp
+from screens.shell.base_app import BaseApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell
 from screens.shell.routes import Routes
@@ -49,7 +49,7 @@ def _commands() -> type[Provider]:
     return WorkbenchCommands
 
 
-class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
+class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """Works on every screen, unless a dialog is open. The caller closes the services after the app has quit.
 
     Attributes:

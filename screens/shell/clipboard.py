@@ -8,7 +8,6 @@ from textual.app import App
 from textual.widget import Widget
 
 from engine import number_format
-from engine.conversation import without_surrogates
 from engine.text import one_line
 
 TERMINAL_LIMIT = 74_000
@@ -18,7 +17,7 @@ TERMINAL_LIMIT = 74_000
 def copy(widget: Widget, text: str, what: str) -> None:
     """Copies a text unchanged and notifies; `what` names it in the notice, as in `message 4`."""
     app: App[object] = widget.app
-    app.copy_to_clipboard(without_surrogates(text))
+    app.copy_to_clipboard(text)
     size = number_format.counted(len(text), "character")
     message = f"Copied {what}: {size}."
     if len(text) > TERMINAL_LIMIT:
@@ -29,6 +28,6 @@ def copy(widget: Widget, text: str, what: str) -> None:
 def copy_names(widget: Widget, names: Sequence[str]) -> None:
     """Copies the names of conversations, a line each, and notifies."""
     app: App[object] = widget.app
-    app.copy_to_clipboard(without_surrogates("\n".join(names)))
+    app.copy_to_clipboard("\n".join(names))
     what = one_line(names[0], 60) if len(names) == 1 else f"{len(names):,} names"
     widget.notify(f"Copied {what}.", markup=False)

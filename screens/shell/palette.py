@@ -29,6 +29,7 @@ from engine.errors import FilterError
 from engine.filters import parse_filter
 from engine.text import one_line
 from screens.shell.recent_projects import Shell
+from screens.shell.removed_widgets import IgnoresRemovedWidgets
 from screens.shell.themes import THEMES
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
@@ -60,7 +61,7 @@ class Command:
     run: Callable[[], Any]
 
 
-class Palette(CommandPalette):
+class Palette(IgnoresRemovedWidgets, CommandPalette):
     """Textual's palette; once it is closed, what is on its way no longer looks up widgets, which are removed."""
 
     def _has_list(self) -> bool:
@@ -69,10 +70,6 @@ class Palette(CommandPalette):
     def _watch__list_visible(self) -> None:
         if self._has_list():
             super()._watch__list_visible()
-
-    async def _watch__show_busy(self) -> None:
-        if self._has_list():
-            await super()._watch__show_busy()
 
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:

@@ -24,7 +24,7 @@ from engine.errors import WorkbenchError
 from engine.text import one_line
 from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ErrorDialog, TextDialog
-from screens.shell.fault_reporting import FaultReportingApp
+from screens.shell.base_app import BaseApp
 from screens.shell.help import HelpScreen
 from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.suspension import draw_when_continued
@@ -60,7 +60,7 @@ class Beginning:
     format: str | None = None
 
 
-class PickerApp(Keyed, FaultReportingApp[Beginning | None], inherit_bindings=False):
+class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
     """Lists ways to begin and recent projects.
 
     Returns what was chosen, None when it is closed without a choice.

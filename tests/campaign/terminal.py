@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -53,6 +54,13 @@ class Outcome:
     keys: Counter[str] = field(default_factory=Counter)
     written: int = 0
     failures: list[str] = field(default_factory=list)
+
+
+def continue_if_suspended(pid: int) -> None:
+    """Lets a program go on that was suspended from its palette, as the `fg` of a shell does."""
+    with suppress(OSError):  # it ended
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+            os.kill(pid, signal.SIGCONT)
 
 
 def where_it_is(session: Session) -> str:
@@ -91,6 +99,7 @@ def walk(
                 end = time.monotonic() + LONGEST
                 while session.take(QUIET) and time.monotonic() < end:
                     pass
+                continue_if_suspended(session.terminal.pid)
                 if session.ended:
                     break
             if not session.ended:

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
 from engine.text import display_safe, one_line
+from screens.shell.removed_widgets import IgnoresRemovedWidgets
 from screens.widgets.choices import Choices
 from screens.widgets.keyed import Keyed
 
@@ -33,7 +34,7 @@ def hint_line(*pairs: tuple[str, str]) -> Content:
     return Content.assemble(*parts)
 
 
-class Dialog(Keyed, ModalScreen[T], Generic[T]):
+class Dialog(Keyed, IgnoresRemovedWidgets, ModalScreen[T], Generic[T]):
     """Base of the dialogs: a question with one answer."""
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from textual.command import CommandPalette
+from textual.events import MouseDown
 from textual.pilot import Pilot
 from textual.widgets._footer import FooterKey
 
@@ -157,7 +158,6 @@ class TestPalette:
             await settle(pilot)
             search = palette._gather_commands("quit")
             await search.wait()
-            palette._show_busy = True
             await settle(pilot)
             assert pilot.app._exception is None
 
@@ -340,6 +340,22 @@ class TestTitleAndJobs:
             support.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 unscored."))
             await settle(pilot)
             assert sum("812 scored, 31 unscored." in line for line in lines(pilot)) == 2
+
+    async def test_click_on_a_notice_that_is_gone(self) -> None:
+        """A second click on a notice, before what is below it is drawn, changes nothing."""
+        async with opened(project()) as pilot:
+            pilot.app.notify("Copied message 4.", timeout=60)
+            await settle(pilot)
+            notice = pilot.app.screen.query_one("Toast")
+            x, y = notice.region.offset
+            await notice.remove()
+            assert not notice.is_attached
+            assert pilot.app.get_widget_at(x, y)[0] is notice
+            pilot.app.screen._forward_event(
+                MouseDown(notice, x, y, 0, 0, 1, False, False, False, x, y)
+            )
+            await settle(pilot)
+            assert pilot.app._exception is None
 
 
 class TestFaults:

@@ -1,4 +1,4 @@
-"""What an app tells when a fault of its own ends it: where, and never with which values."""
+"""What both apps share: an app says where a fault of its own ended it, never with which values; any text is copied."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ async def ended_by(app: App[Any]) -> None:
     async with app.run_test() as pilot:
         app.call_later(stumble)
         await pilot.pause()
+
+
+@pytest.mark.parametrize("make", [workbench, lambda: PickerApp(Shell())])
+async def test_a_copied_surrogate(make: Callable[[], App[Any]]) -> None:
+    """A lone surrogate, as from a pasted text that is no UTF-8, is copied as a replacement character."""
+    app = make()
+    async with app.run_test():
+        app.copy_to_clipboard("a\ud800b")
+        assert app.clipboard == "a\ufffdb"
 
 
 @pytest.mark.parametrize("make", [workbench, lambda: PickerApp(Shell())])

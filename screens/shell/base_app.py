@@ -1,4 +1,4 @@
-"""How the app reports an uncaught exception that ends it."""
+"""What both apps share: the report of an exception that ends them, and a clipboard that takes any text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import TypeVar
 from textual.app import App
 from textual.css.query import NoMatches
 
+from engine.conversation import without_surrogates
+
 ResultT = TypeVar("ResultT")
 
 
-class FaultReportingApp(App[ResultT], inherit_bindings=False):
+class BaseApp(App[ResultT], inherit_bindings=False):
     """Writes the traceback of an exception that ends the app to the log and the terminal, without the values of
     variables: API keys and conversations may be among them, and people paste tracebacks into reports."""
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copies a text; a lone surrogate in it, which no terminal takes, becomes U+FFFD."""
+        super().copy_to_clipboard(without_surrogates(text))
 
     def _handle_exception(self, error: Exception) -> None:
         """Logs the exception before Textual ends the app. While it ends, keys and work on their way find screens whose
