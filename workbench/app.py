@@ -20,9 +20,9 @@ from engine.errors import WorkbenchError
 from engine.events import JobEnded, Listener
 from engine.services.workspace import Services
 from engine.text import one_line
+from screens.shell.base_app import BaseApp
 from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog
-from screens.shell.base_app import BaseApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell
 from screens.shell.routes import Routes

@@ -22,9 +22,9 @@ from textual.widgets.option_list import Option
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.text import one_line
+from screens.shell.base_app import BaseApp
 from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ErrorDialog, TextDialog
-from screens.shell.base_app import BaseApp
 from screens.shell.help import HelpScreen
 from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.suspension import draw_when_continued
