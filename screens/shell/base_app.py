@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TypeVar
 
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.css.query import NoMatches
 
 from engine.conversation import without_surrogates
@@ -23,9 +23,9 @@ class BaseApp(App[ResultT], inherit_bindings=False):
 
     def _handle_exception(self, error: Exception) -> None:
         """Logs the exception before Textual ends the app. While it ends, keys and work on their way find screens whose
-        widgets are gone: that is no fault."""
+        widgets are gone, or no screen: that is no fault."""
         log = logging.getLogger(__name__)
-        if self._exit and isinstance(error, NoMatches):
+        if self._exit and isinstance(error, (NoMatches, ScreenStackError)):
             log.info("while the app closed: %s", error)
             self._close_messages_no_wait()
             return

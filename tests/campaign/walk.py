@@ -322,6 +322,7 @@ async def walk(path: Path, steps: Steps, outcome: Outcome, taken: list[Step]) ->
                         if app._exception is not None or not app.is_running:
                             break
                     app.workers.cancel_all()
+                    app.exit()
         except Exception as error:  # noqa: BLE001 - what it is for
             cause = app._exception or error
             frames = traceback.extract_tb(cause.__traceback__)[-3:]

@@ -62,15 +62,27 @@ async def test_a_fault_is_told_without_values(
         assert CANARY not in text
 
 
-async def test_a_widget_that_is_gone_while_the_app_closes_is_no_fault(
-    caplog: pytest.LogCaptureFixture,
+def look_for_a_widget(app: App[Any]) -> None:
+    """Looks for a widget that is gone."""
+    app.screen.query_one("#nowhere")
+
+
+def look_for_a_screen(app: App[Any]) -> None:
+    """Looks for the screen in front once there is none."""
+    app._screen_stack.clear()
+    app.screen.refresh()
+
+
+@pytest.mark.parametrize("look", [look_for_a_widget, look_for_a_screen])
+async def test_what_is_gone_while_the_app_closes_is_no_fault(
+    look: Callable[[App[Any]], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was on its way when the person quit, and finds its screen without widgets, neither fails nor is told."""
+    """What was on its way when the person quit, and finds no widgets or no screen, neither fails nor is told."""
     app = workbench()
 
     def quit_and_look() -> None:
         app.exit()
-        app.screen.query_one("#nowhere")
+        look(app)
 
     async with app.run_test():
         app.call_later(quit_and_look)
