@@ -368,7 +368,7 @@ def _add_records(conn: sqlite3.Connection, taken: Taken) -> None:
 
 
 def _leave_probes_out(conn: sqlite3.Connection, taken: Taken) -> None:
-    """Makes `probe_set (config_hash)`: sets of a probe of which both files have scores.
+    """Makes `probe_set (config_hash)`: sets of a probe of which both files have scores, and the unfinished one.
 
     Their configuration names conversations by id, so that two sets of one name may come from probes fitted to different
     conversations. They are not mixed.
@@ -377,6 +377,8 @@ def _leave_probes_out(conn: sqlite3.Connection, taken: Taken) -> None:
         "CREATE TEMP TABLE probe_set AS SELECT config_hash FROM main.score_config AS c WHERE mode = 'probe'"
         " AND EXISTS (SELECT 1 FROM main.score AS s WHERE s.config_hash = c.config_hash)"
         " AND EXISTS (SELECT 1 FROM other.score AS s WHERE s.config_hash = c.config_hash)"
+        " UNION SELECT json_extract(value, '$') FROM other.setting WHERE key = ? AND value <> 'null'",
+        (settings.UNFINISHED,),
     )
     (number,) = conn.execute(
         "SELECT count(*) FROM other.score AS o JOIN match AS m ON m.old = o.conversation_id WHERE"

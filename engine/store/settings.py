@@ -22,6 +22,9 @@ SCORES = "score_config"
 PROVISIONAL = "provisional_scores"
 """Setting: the config hash of scores that go once others replace them."""
 
+UNFINISHED = "unfinished_scores"
+"""Setting: the config hash of a set of which only some scores are stored; it is shown nowhere until it has all."""
+
 
 def get(conn: sqlite3.Connection, key: str, default: Any = None) -> Any:
     """The value stored under `key`, or `default`."""

@@ -40,6 +40,7 @@ from textual.color import Color
 from textual.errors import NoWidget
 from textual.events import Paste
 from textual.pilot import Pilot
+from textual.worker import WorkerFailed
 
 from engine.conversation import without_surrogates
 from engine.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
@@ -324,7 +325,9 @@ async def walk(path: Path, steps: Steps, outcome: Outcome, taken: list[Step]) ->
                     app.workers.cancel_all()
                     app.exit()
         except Exception as error:  # noqa: BLE001 - what it is for
-            cause = app._exception or error
+            cause: BaseException = app._exception or error
+            if isinstance(cause, WorkerFailed):
+                cause = cause.error
             frames = traceback.extract_tb(cause.__traceback__)[-3:]
             place = " < ".join(f"{frame.filename}:{frame.lineno}" for frame in reversed(frames))
             return f"{type(cause).__name__} at {place}: {str(cause)[:300]}"

@@ -43,7 +43,8 @@ MOST = 20_000
 The others are scored by the same regressions, which never saw them. docs/results/scale.md says why these are enough."""
 
 SCORED_AT_ONCE = 2_000
-"""Conversations whose scores are stored at once; the states of those that were not drawn are in memory meanwhile."""
+"""Conversations whose scores are stored in one transaction; the states of those that were not drawn are in memory
+meanwhile, and what a person writes waits for it."""
 
 STEPS = probe.STEPS * 2
 """Folds of the probe, and of position alone."""
@@ -164,7 +165,8 @@ class FittingStage(CpuStage):
             return hidden_states.readable(conn, self._states_key())
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Fits, tests and stores the scores in one transaction; does nothing if they are stored already.
+        """Fits, tests and stores the scores, and puts them in force with the last; does nothing if they are stored
+        already. What a cancel or a crash leaves of them is no set: the next run fits again and stores the others.
 
         Raises:
             UsageError: There are too few conversations for a probe, and the bundled one does not fit the model.
@@ -195,26 +197,29 @@ class FittingStage(CpuStage):
     def _store(
         self, run_id: int, key: str, read: _Read, fitted: _Fitted, report: OnProgress
     ) -> int:
-        """Stores the scores in one transaction; returns the number of conversations that have one."""
+        """Stores the scores, `SCORED_AT_ONCE` at a time; returns the number of conversations that have one."""
         model = self._model.model
         noise = None if fitted.spread is None else float(fitted.spread.mean())
         name = fitted.bundled or model.adapter_name
         config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
 
-        def store(conn: sqlite3.Connection) -> int:
-            score_sets.register(conn, config)
-            done = scored = 0
-            for entries in _score_entries(conn, read, fitted):
-                scores.add(conn, key, run_id, entries)
-                done += len(entries)
-                scored += sum(bool(entry.boundaries) for entry in entries)
-                if done < len(read.ids):
-                    report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
-            self._put_in_force(conn, key)
-            runs.count(conn, run_id, STEPS, STEPS)
-            return scored
+        def store(conn: sqlite3.Connection, entries: Sequence[ScoreEntry], last: bool) -> None:
+            score_sets.begin(conn, config)
+            there = scores.stored(conn, key, [entry.conversation_id for entry in entries])
+            missing = [entry for entry in entries if entry.conversation_id not in there]
+            scores.add(conn, key, run_id, missing)
+            if last:
+                score_sets.finish(conn)
+                self._put_in_force(conn, key)
+                runs.count(conn, run_id, STEPS, STEPS)
 
-        return self._project.write(store)
+        scored = 0
+        for done, entries in _score_entries(self._project, read, fitted):
+            scored += sum(bool(entry.boundaries) for entry in entries)
+            self._project.write(partial(store, entries=entries, last=done == len(read.ids)))
+            if done < len(read.ids):
+                report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
+        return scored
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
         score_sets.put_in_force_unless_another_is(conn, config_hash)
@@ -376,18 +381,20 @@ def _states(entry: StateEntry) -> NDArray[np.float16]:
 
 
 def _score_entries(
-    conn: sqlite3.Connection, read: _Read, fitted: _Fitted
-) -> Iterator[list[ScoreEntry]]:
-    """The scores of all conversations of `read`, `SCORED_AT_ONCE` at a time."""
+    project: Project, read: _Read, fitted: _Fitted
+) -> Iterator[tuple[int, list[ScoreEntry]]]:
+    """The scores of all conversations of `read`, `SCORED_AT_ONCE` at a time, each time with the number of conversations
+    so far."""
     learned = {one.conversation_id: (one, p) for one, p in _each(read.entries, fitted.p)}
     for first in range(0, len(read.ids), SCORED_AT_ONCE):
         part = read.ids[first : first + SCORED_AT_ONCE]
         asked = [key for key in part if key not in learned]
-        others = list(hidden_states.of_conversations(conn, read.states_key, asked))
+        with project.reading() as conn:
+            others = list(hidden_states.of_conversations(conn, read.states_key, asked))
         states = [_states(entry) for entry in others if entry.places]
         p = fitted.of_others(np.concatenate(states)) if states else np.empty(0)
         known = [learned[key] for key in part if key in learned]
-        yield [_score_entry(*one) for one in (*known, *_each(others, p))]
+        yield first + len(part), [_score_entry(*one) for one in (*known, *_each(others, p))]
 
 
 def _each(entries: Sequence[StateEntry], p: Floats) -> Iterator[tuple[StateEntry, Floats]]:

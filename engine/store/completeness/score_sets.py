@@ -48,19 +48,37 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     )
 
 
+def begin(conn: sqlite3.Connection, config: ScoreConfig) -> None:
+    """Stores a configuration whose scores take several transactions; it is no set before `finish`. One that was begun
+    earlier and never finished is deleted."""
+    earlier = settings.get(conn, settings.UNFINISHED)
+    if earlier not in (None, config.config_hash):
+        drop(conn, earlier)
+    register(conn, config)
+    settings.put(conn, settings.UNFINISHED, config.config_hash)
+
+
+def finish(conn: sqlite3.Connection) -> None:
+    """Makes a set of what was begun."""
+    settings.put(conn, settings.UNFINISHED, None)
+
+
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
-    """Configurations that have scores, in the order in which they were first run."""
+    """Configurations that have scores, in the order in which they were first run; an unfinished one is left out."""
     rows = conn.execute(
         "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
         " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
-        " ORDER BY first, config_hash"
+        " AND config_hash IS NOT ? ORDER BY first, config_hash",
+        (settings.get(conn, settings.UNFINISHED),),
     )
     return [_config(row) for row in rows]
 
 
 def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
-    """Whether a configuration has scores."""
+    """Whether a configuration has scores, all of them where it was begun with `begin`."""
+    if config_hash == settings.get(conn, settings.UNFINISHED):
+        return False
     row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
     return row.fetchone() is not None
 

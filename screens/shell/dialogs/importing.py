@@ -44,7 +44,7 @@ def completed(value: str) -> str | None:
                 for entry in entries
                 if entry.name.startswith(begun)
             )
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a zero byte or a lone surrogate was pasted
         return None
     if not found or display_safe(found[0]) != found[0]:
         return None

@@ -15,7 +15,8 @@ from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
 from engine.records.triage import Verdict
 from engine.store import settings, verdicts
-from engine.store.completeness import requests
+from engine.store.completeness import requests, score_sets, scores
+from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.conversations import ConversationStore
 from engine.store.goals import clusterings
 from engine.store.merging import merge
@@ -215,6 +216,24 @@ def test_scores_of_probes_fitted_apart_are_not_mixed(tmp_path: Path) -> None:
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert "scores" not in taken.added
     assert taken.left_out[0].startswith("2 scores of a probe")
+
+
+def test_an_unfinished_set_is_left_out(tmp_path: Path) -> None:
+    """Scores that a cancelled fit of a probe left are no set, so they do not come along; finished ones do."""
+    new(tmp_path / "a.wb", ["1"]).close()
+    config = score_sets.ScoreConfig("begun", "probe", "m")
+    with new(tmp_path / "b.wb", ["1"]) as project:
+        give_scores(project, {1: 0.4})
+        project.write(lambda conn: score_sets.begin(conn, config))
+        entry = ScoreEntry(1, (BoundaryEntry(0, 0, 1, 0.5, 0.5),), None, 9)
+        project.write(lambda conn: scores.add(conn, "begun", 1, [entry]))
+    (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
+    assert taken.left_out[0].startswith("1 score of a probe")
+    assert [row[1] for row in content(tmp_path / "m.wb")["score"]] == ["config-a"]
+    with Project.open(tmp_path / "b.wb") as project:
+        project.write(score_sets.finish)
+    merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "n.wb"))
+    assert content(tmp_path / "n.wb")["score"] == content(tmp_path / "b.wb")["score"]
 
 
 def test_scores_are_in_force_where_the_first_has_none(tmp_path: Path) -> None:

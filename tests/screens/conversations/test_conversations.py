@@ -348,6 +348,16 @@ class TestImport:
             assert pilot.app.screen.query_one(Input).value == name
             assert support.jobs.started == []
 
+    @pytest.mark.parametrize("name", ["a\x00b/c", "a\ud800b/c"], ids=["a zero", "a surrogate"])
+    async def test_name_that_no_file_can_have(self, name: str) -> None:
+        """A pasted name that no file can have is completed by nothing and refused like one that is not there."""
+        async with opened(project()) as pilot:
+            await press(pilot, "i")
+            pilot.app.screen.query_one(Input).value = name
+            await settle(pilot)
+            await press(pilot, "enter")
+            await until(pilot, lambda: "There is no file or folder" in text(pilot))
+
     async def test_file_of_an_unknown_format_is_mapped(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

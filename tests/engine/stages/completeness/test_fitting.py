@@ -80,6 +80,21 @@ def give_states(
     project.write(lambda conn: hidden_states.add(conn, KEY, 1, entries))
 
 
+def cancelled_while_storing(project: Project, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Fits, and cancels after the first scores were stored; returns their config hash."""
+    stage = fitting(project)
+    add = scores.add
+
+    def cancelled(*data: object) -> None:
+        add(*data)  # type: ignore[arg-type]
+        stage.interrupt()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scores, "add", cancelled)
+        assert isinstance(run(project, stage), JobCancelled)
+    return stage.config_hash
+
+
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of thirty sample conversations, not scored."""
@@ -230,21 +245,42 @@ class TestFitting:
     def test_a_cancel_while_scores_are_stored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A cancel while scores are stored leaves none of them."""
+        """What a cancel leaves of the scores is no set; the next run stores the others, and all are those of a run
+        that nobody disturbed."""
         give_states(project, list(range(1, COUNT + 1)))
-        stage = fitting(project)
         monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
-        add = scores.add
-
-        def cancelled(*data: object) -> None:
-            add(*data)  # type: ignore[arg-type]
-            stage.interrupt()
-
-        monkeypatch.setattr(scores, "add", cancelled)
-        assert isinstance(run(project, stage), JobCancelled)
+        key = cancelled_while_storing(project, monkeypatch)
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
-            assert conn.execute("SELECT count(*) FROM boundary_score").fetchone() == (0,)
+            assert score_sets.config_in_force(conn) is None
+            assert len(scores.values(conn, key, range(1, COUNT + 1))) == 7
+        assert fitting(project).waiting() > 0
+
+        assert isinstance(run(project, fitting(project)), JobDone)
+        with project.reading() as conn:
+            in_parts = scores.values(conn, key, range(1, COUNT + 1))
+            assert [one.config_hash for one in score_sets.configs(conn)] == [key]
+            config = score_sets.config_in_force(conn)
+            assert config is not None
+            assert config.config_hash == key
+        project.write(lambda conn: score_sets.drop(conn, key))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            assert scores.values(conn, key, range(1, COUNT + 1)) == in_parts
+
+    def test_other_conversations_after_a_cancel(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where more was read before the next run, what the cancelled one left is deleted."""
+        give_states(project, list(range(1, 26)))
+        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        key = cancelled_while_storing(project, monkeypatch)
+        give_states(project, list(range(26, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            assert scores.values(conn, key, range(1, COUNT + 1)) == {}
+            (config,) = score_sets.configs(conn)
+            assert len(scores.values(conn, config.config_hash, range(1, COUNT + 1))) == COUNT
 
     @pytest.mark.parametrize("number", [2, LEAST_FOR_PROBE - 1])
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
