@@ -18,7 +18,7 @@ Linear probes on hidden states: Alain & Bengio 2016, "Understanding intermediate
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
@@ -47,6 +47,10 @@ INNER_FOLDS = 3
 STRENGTHS = (1e-3, 1e-2)
 """Inverse strengths of the regularisation (C of scikit-learn) to choose from."""
 
+MOST = 20_000
+"""Largest number of conversations to learn from and to test on; of more, this many are drawn at random.
+docs/results/scale.md says why these are enough."""
+
 MOST_ROWS = 4_000
 """Boundaries that one regression is trained on at most; more change the scores little and take long."""
 
@@ -58,6 +62,18 @@ STEPS = FOLDS * REPEATS
 """How often `cross_fit` reports progress."""
 
 OnFold = Callable[[], None]
+
+
+def drawn(ids: Sequence[int], always: Collection[int] = ()) -> list[int]:
+    """The conversations to learn from, in the order of `ids`: all, or `MOST`, of which those of `always` come before
+    others that are drawn at random."""
+    if len(ids) <= MOST:
+        return list(ids)
+    kept = [at for at, key in enumerate(ids) if key in always][:MOST]
+    others = [at for at, key in enumerate(ids) if key not in always]
+    random = np.random.default_rng(SEED)
+    chosen = random.choice(others, MOST - len(kept), replace=False).tolist()
+    return [ids[at] for at in sorted([*kept, *chosen])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,36 +124,33 @@ class WatchStage:
         self._reading.growing = True
         with self._project.reading() as conn:
             reported = watched.reported(conn)
-            entries = list(hidden_states.of_config(conn, self._reading.config_hash))
+            counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running(conn)
-        past = [one for one in entries if one.places and one.conversation_id not in running]
-        if reported:
-            past = [one for one in past if one.conversation_id in reported]
+            said = example_probes.examples(conn, SUCCESS)
+            ended = [
+                key
+                for key, count in counts.items()
+                if count and key not in running and (key in reported or not reported)
+            ]
+            learned = probe.drawn(ended, said)
+            past = list(hidden_states.of_conversations(conn, self._reading.config_hash, learned))
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted, curves, group = self._fit(past)
-        with self._project.reading() as conn:
-            said = example_probes.examples(conn, SUCCESS)
         risk, risks = fit_risk(past, said, group)
         rules = calibrate(self._past(past, curves, group, said, risks), self._precision)
         self._on_rules(rules, len(past))
         if not reported:
-            ends = {
+            ends = self._ends(fitted)
+            ends |= {
                 one.conversation_id: float(curve[-1])
                 for one, curve in zip(past, curves, strict=True)
             }
-            rows = [
-                WatchedEntry(one.conversation_id, len(one.places), ends.get(one.conversation_id))
-                for one in entries
-            ]
+            rows = [WatchedEntry(key, count, ends.get(key)) for key, count in counts.items()]
             began = self._utc(0)
             self._project.write(lambda conn: watched.begin(conn, rows, began))
-            reported = {one.conversation_id: one.boundaries for one in rows}
-        unreported = [
-            one.conversation_id
-            for one in entries
-            if reported.get(one.conversation_id, -1) < len(one.places)
-        ]
-        entries.clear()
+            reported = counts
+        unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
+        past.clear()
         while True:
             if unreported:
                 yield from self._goals(run_id)
@@ -229,6 +226,14 @@ class WatchStage:
                 "Import more, and different ones: `workbench import PROJECT FILE`.",
             ) from error
         return fitted, np.split(found.p, np.cumsum(counts)[:-1]), of_conversation
+
+    def _ends(self, fitted: probe.Probe) -> dict[int, float]:
+        """The probability at the last boundary of each conversation with states."""
+        found = {}
+        with self._project.reading() as conn:
+            for key, _, _, state in hidden_states.last(conn, self._reading.config_hash):
+                (found[key],) = fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])
+        return found
 
     def _past(
         self,

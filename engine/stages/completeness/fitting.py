@@ -38,10 +38,6 @@ from engine.worker.client import OnProgress
 CHUNK = 500
 """Conversations whose text is read at once for the keyword rule."""
 
-MOST = 20_000
-"""Largest number of conversations that the probe learns from and is tested on; of more, this many are drawn at random.
-The others are scored by the same regressions, which never saw them. docs/results/scale.md says why these are enough."""
-
 SCORED_AT_ONCE = 2_000
 """Conversations whose scores are stored in one transaction; the states of those that were not drawn are in memory
 meanwhile, and what a person writes waits for it."""
@@ -114,8 +110,9 @@ class _Fitted:
 
 
 class FittingStage(CpuStage):
-    """Fits the probe anew to the conversations that were read, at most `MOST` of them, and scores each conversation by
-    a probe that never saw it. Too few for a fit are scored by the bundled probe, where the model is the built-in one.
+    """Fits the probe anew to the conversations that were read, at most `probe.MOST` of them, and scores each
+    conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where the model is the
+    built-in one.
     """
 
     name = "fit"
@@ -154,7 +151,7 @@ class FittingStage(CpuStage):
             ids = hidden_states.ids(conn, states)
             known = hidden_states.fingerprint(conn, ids)
         found = {"probe": probe.VERSION, "states": states, "conversations": known}
-        return {**found, "drawn": MOST} if len(ids) > MOST else found
+        return {**found, "drawn": probe.MOST} if len(ids) > probe.MOST else found
 
     def waiting(self) -> int:
         """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
@@ -344,7 +341,7 @@ def _by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
 def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
     with snapshot(conn):
         ids = hidden_states.ids(conn, states_key)
-        entries = list(hidden_states.of_conversations(conn, states_key, _drawn(ids)))
+        entries = list(hidden_states.of_conversations(conn, states_key, probe.drawn(ids)))
     # One array, filled row by row; the bytes of each row are dropped at once, since states can take gigabytes.
     states = np.empty(_shape(entries), dtype="<f2")
     first = 0
@@ -365,14 +362,6 @@ def _shape(entries: Sequence[StateEntry]) -> tuple[int, int]:
     boundaries = sum(len(entry.places) for entry in entries)
     size = sum(len(entry.states) for entry in entries)
     return boundaries, size // (2 * boundaries) if boundaries else 0
-
-
-def _drawn(ids: array[int]) -> list[int]:
-    """The conversations to learn from, in id order."""
-    if len(ids) <= MOST:
-        return ids.tolist()
-    places = np.random.default_rng(probe.SEED).choice(len(ids), MOST, replace=False)
-    return [ids[at] for at in np.sort(places)]
 
 
 def _states(entry: StateEntry) -> NDArray[np.float16]:

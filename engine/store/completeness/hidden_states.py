@@ -97,6 +97,16 @@ def fullest(conn: sqlite3.Connection) -> str | None:
     return None if row is None else str(row[0])
 
 
+def boundary_counts(conn: sqlite3.Connection, config_hash: str) -> dict[int, int]:
+    """Number of boundaries with a state, by conversation; 0 where there is a reason for none. In id order."""
+    rows = conn.execute(
+        "SELECT conversation_id, json_array_length(boundaries) FROM hidden_state"
+        " WHERE config_hash = ? ORDER BY conversation_id",
+        (config_hash,),
+    )
+    return dict(rows.fetchall())
+
+
 def last(
     conn: sqlite3.Connection, config_hash: str
 ) -> Iterator[tuple[int, int, BoundaryPlace, bytes]]:

@@ -33,6 +33,19 @@ def made(conversations: int, signal: float, seed: int = 1, dimensions: int = 12)
     return states.astype(np.float32), end, group
 
 
+def test_of_more_conversations_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as are learned from are drawn, in their order; those that are wanted always come before others."""
+    monkeypatch.setattr(probe, "MOST", 10)
+    assert probe.drawn([3, 5, 8]) == [3, 5, 8]
+    ids = list(range(0, 200, 2))
+    found = probe.drawn(ids, {198, 6, 7})
+    assert found == sorted(set(found) & set(ids))
+    assert len(found) == 10
+    assert {6, 198} <= set(found)
+    assert probe.drawn(ids, set(ids)) == ids[:10]
+    assert probe.drawn(ids) == probe.drawn(ids) != ids[:10]
+
+
 class TestCrossFit:
     def test_what_can_be_told_is_told(self) -> None:
         """States that differ by two standard deviations are told apart nearly as well as by the best rule."""

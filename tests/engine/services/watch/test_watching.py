@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from engine.completeness import probe
+from engine.completeness.probe import Bools, Ints, Probe, States
 from engine.conversation import Conversation, Message
 from engine.errors import UsageError
 from engine.jobs.contract import Stage
@@ -140,6 +142,32 @@ def test_each_turn_is_told_once(
     assert names(reported[2:]) == [(one.external_id, 3)]
     watch(project, process, GrowingFiles([str(live)]), reported)
     assert len(reported) == 3
+
+
+def test_of_many_past_conversations_some_are_learned_from(
+    watched_before: Path, process: ModelProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch that learns from some of the past conversations still knows how each ended, and reports none of them."""
+    learned = []
+    fit = probe.fit
+
+    def counted(states: States, end: Bools, group: Ints) -> Probe:
+        learned.append(int(end.sum()))
+        return fit(states, end, group)
+
+    monkeypatch.setattr(probe, "MOST", 21)
+    monkeypatch.setattr(probe, "fit", counted)
+    shutil.copy(watched_before, tmp_path / "p.wb")
+    with Project.open(tmp_path / "p.wb") as project:
+        project.write(lambda conn: conn.execute("DELETE FROM watched"))
+        reported: list[Event] = []
+        watch(project, process, GrowingFiles([str(tmp_path)]), reported)
+        with project.reading() as conn:
+            known = [p for (p,) in conn.execute("SELECT p FROM watched")]
+    assert learned == [21]
+    assert reported == []
+    assert len(known) == PAST
+    assert all(0 < p < 1 for p in known)
 
 
 def test_a_crash_loses_no_turn(
