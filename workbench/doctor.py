@@ -21,6 +21,7 @@ from engine.folders import APP
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_file import cpu_name
 from engine.model.hub.pulls import unfinished
+from engine.number_format import counted
 from engine.services.models.facts import ModelFacts, model_facts
 from engine.services.models.memory import machine_memory
 from engine.store.health import examine, sqlite_facts
@@ -361,7 +362,9 @@ def _project(path: Path) -> Iterator[Check]:
     if health.problems:
         yield Check("project", "bad", f"{path} is damaged: {'; '.join(health.problems)}", fix)
     else:
-        yield Check("project", "ok", f"{path} is sound, {health.conversations:,} conversations")
+        yield Check(
+            "project", "ok", f"{path} is sound, {counted(health.conversations, 'conversation')}"
+        )
     if health.interrupted:
         found = f"{len(health.interrupted)} left unfinished: {', '.join(health.interrupted)}"
         fix = "Run the same command again; it goes on where it stopped."

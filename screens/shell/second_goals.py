@@ -40,7 +40,10 @@ class SecondGoalsDialog(Dialog[None]):
         Binding("d", "judge('remove')", "Remove", tooltip="It has not"),
         Binding("u", "undo", "Undo", tooltip="Take back the newest confirmation or removal"),
         Binding(
-            "a", "all", "All", tooltip="Show those with a share below .15 too, or hide them again"
+            "a",
+            "all",
+            "All",
+            tooltip=f"Show those with a share below {number_format.figure(LEAST_SHARE)} too, or hide them again",
         ),
     ]
 
@@ -81,7 +84,7 @@ class SecondGoalsDialog(Dialog[None]):
         nothing.display = not self._listed
         nothing.update(
             Content(
-                "No other goal has a share of .15 or more. a lists those with less."
+                f"No other goal has a share of {number_format.figure(LEAST_SHARE)} or more. a lists those with less."
                 if self._least
                 else "No other goal is near."
             )
@@ -96,7 +99,8 @@ class SecondGoalsDialog(Dialog[None]):
             return
         if self._listed[at].share < LEAST_SHARE:
             self.notify(
-                "Second goals with a share below .15 cannot be confirmed or removed, since most are wrong.",
+                f"Second goals with a share below {number_format.figure(LEAST_SHARE)} cannot be confirmed or removed,"
+                " since most are wrong.",
                 markup=False,
             )
             return
@@ -110,7 +114,7 @@ class SecondGoalsDialog(Dialog[None]):
         )
 
     def action_all(self) -> None:
-        """Shows those with a share below .15 too, or hides them again."""
+        """Shows those with a share below `LEAST_SHARE` too, or hides them again."""
         self._least = 0.0 if self._least else LEAST_SHARE
         self._fill()
 

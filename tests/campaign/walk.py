@@ -292,9 +292,14 @@ async def take(step: Step, pilot: Pilot[Any], emit: Callable[[Event], None]) -> 
         app.screen._on_timer_update()
 
 
+class Silent(BaseException):
+    """A step took too long; the text says where each task waits."""
+
+
 def silent(number: int, frame: object) -> None:
     """Ends a step that took too long, also one that never gives the event loop back."""
-    raise TimeoutError(f"no answer for {SECONDS} s")
+    waiting = [f"{task.get_name()}: {task.get_stack(limit=1)}" for task in asyncio.all_tasks()]
+    raise Silent(f"no answer for {SECONDS} s; {'; '.join(waiting)}")
 
 
 async def walk(path: Path, steps: Steps, outcome: Outcome, taken: list[Step]) -> str:
@@ -350,7 +355,10 @@ def walk_copy(source: Path, folder: Path, steps: Steps, outcome: Outcome) -> tup
     try:
         with patch.object(subprocess, "Popen", Yielding):
             return asyncio.run(walk(copy, steps, outcome, taken)), taken
+    except (Silent, RecursionError) as error:  # tasks that wait for each other cannot be cancelled
+        return str(error.__context__ if isinstance(error, RecursionError) else error), taken
     finally:
+        signal.alarm(0)
         for process in descendants(os.getpid()):  # training goes on when the program ends
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
@@ -381,8 +389,10 @@ def campaign(
     seed: int,
     only: Sequence[str] = tuple(PROJECTS),
     say: Callable[[str], None] = lambda line: None,
+    first: int = 0,
 ) -> Outcome:
-    """Walks until so many steps were taken; every walk begins with a copy of its project."""
+    """Walks until so many steps were taken; every walk begins with a copy of its project. `first` is the number of the
+    first walk."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="walk-") as name, patch.dict(os.environ):
         folder = Path(name)
@@ -392,7 +402,7 @@ def campaign(
         os.chdir(folder / "cwd")  # what dialogs of exports write
         gc.collect()
         gc.freeze()
-        for number in until_stopped(count()):
+        for number in until_stopped(count(first)):
             if outcome.keys >= keys:
                 break
             choice, source = random.Random(f"{seed} {number}"), made[number % len(made)]
@@ -416,10 +426,17 @@ def main() -> int:
     parser.add_argument("--keys", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default=",".join(PROJECTS), help="projects, of: %(default)s")
+    parser.add_argument("--first", type=int, default=0, help="number of the first walk")
     arguments = parser.parse_args()
     began = time.monotonic()
     only = arguments.only.split(",")
-    outcome = campaign(arguments.keys, arguments.seed, only, lambda line: print(line, flush=True))
+    outcome = campaign(
+        arguments.keys,
+        arguments.seed,
+        only,
+        lambda line: print(line, flush=True),
+        arguments.first,
+    )
     seconds = time.monotonic() - began
     for name, keys in outcome.screens.most_common():
         print(f"{name:<28}{keys:>8,}")

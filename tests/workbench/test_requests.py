@@ -127,7 +127,8 @@ class TestFinding:
             assert printed(capsys, "requests", "undo", path) == {"undone": said}
             counts[name] += 1 if not begins else -1
             assert {key: len(each) for key, each in found(capsys, path).items()} == counts
-        assert printed(capsys, "requests", "undo", path) == {"undone": None}
+        assert main(["requests", "undo", path]) == 2
+        assert "There is nothing to undo." in capsys.readouterr().err
 
     def test_the_turn_to_mark_is_listed(
         self, path: str, capsys: pytest.CaptureFixture[str]

@@ -35,6 +35,10 @@ def test_confirm_remove_undo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["second-goals", path, "--undo"]) == 0
     assert f"“{label}” is no longer confirmed." in capsys.readouterr().err
     assert listed() == "removed"
+    assert main(["second-goals", path, "--undo"]) == 0
+    assert listed() == "proposed"
+    assert main(["second-goals", path, "--undo"]) == 2
+    assert "There is nothing to undo." in capsys.readouterr().err
     assert main(["second-goals", path, name, "--confirm", "nothing"]) == 2
     assert f"Second goals: “{label}”." in capsys.readouterr().err
     assert main(["second-goals", path, "nobody"]) == 2

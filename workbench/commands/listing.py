@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from engine.errors import UsageError
 from engine.filter_fields import ANY, COUNTED, DOTTED, SortKey
 from engine.filters import Filter, ListQuery, Term
-from engine.number_format import probability
+from engine.number_format import counted, probability
 from engine.records.conversations import ConversationRow
 from engine.services.workspace import Services, Workspace
 from engine.store.conversations import ConversationStore
@@ -113,7 +113,7 @@ def _count(
             print(f"{value}{' ' * (width - cell_len(value))}  {number:>13}")
         all_of_them = f" that match {wanted}" if wanted else ""
         narrate(
-            f"Of {len(services.conversations.ids(ListQuery(wanted))):,} conversations{all_of_them}."
+            f"Of {counted(len(services.conversations.ids(ListQuery(wanted))), 'conversation')}{all_of_them}."
         )
     sys.stdout.flush()
     narrate_set(services.score_sets)

@@ -227,16 +227,18 @@ def undo_options(parser: argparse.ArgumentParser) -> None:
 
 
 def undo(arguments: argparse.Namespace) -> int:
-    """Takes back the newest mark that is in force, whichever conversation it is of."""
+    """Takes back the newest mark that is in force, whichever conversation it is of.
+
+    Raises:
+        NotYet: There is none.
+    """
     with Workspace(Path(arguments.project)) as workspace:
         services = workspace.services()
         undone = services.requests.undo(arguments.annotator)
-        if undone is not None:
-            [row] = services.conversations.rows([undone.conversation_id])
-            turn = services.conversations.messages(row.id)[undone.message].turn
-    if undone is None:
-        Result(["There is nothing to undo."], {"undone": None}).print(arguments.json)
-        return DONE
+        if undone is None:
+            raise NotYet("There is nothing to undo.")
+        [row] = services.conversations.rows([undone.conversation_id])
+        turn = services.conversations.messages(row.id)[undone.message].turn
     said = "a request begins" if undone.begins else "no request begins"
     Result(
         [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],

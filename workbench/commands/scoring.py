@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from engine.errors import UsageError
-from engine.number_format import duration
+from engine.number_format import counted, duration
 from engine.records.runs import Estimate
 from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
@@ -147,7 +147,7 @@ def estimate_text(estimate: Estimate) -> str:
     """An estimate in words."""
     if not estimate.items:
         return "Nothing is left to score."
-    text = f"{estimate.items:,} conversations, {estimate.tokens or 0:,} tokens"
+    text = f"{counted(estimate.items, 'conversation')}, {estimate.tokens or 0:,} tokens"
     if estimate.seconds is None:
         return (
             f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"

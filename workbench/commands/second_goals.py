@@ -6,7 +6,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import NotFound, UsageError
+from engine.errors import NotFound, NotYet, UsageError
+from engine.number_format import figure
 from engine.records.goals import LEAST_SHARE, SecondGoal
 from engine.services.workspace import Services, Workspace
 from engine.text import one_line
@@ -23,7 +24,8 @@ def second_goals_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also list those with a share below .15; most of them are wrong, and they cannot be confirmed",
+        help=f"also list those with a share below {figure(LEAST_SHARE)}; most of them are wrong, and they cannot be"
+        " confirmed",
     )
     act = parser.add_mutually_exclusive_group()
     act.add_argument("--confirm", metavar="GOAL", help="the conversation has this second goal")
@@ -41,6 +43,7 @@ def second_goals(arguments: argparse.Namespace) -> int:
 
     Raises:
         UsageError: There is no such conversation, or it has no such second goal.
+        NotYet: There is nothing to undo.
     """
     changes = arguments.undo or arguments.confirm is not None or arguments.remove is not None
     with Workspace(Path(arguments.project), read_only=not changes) as workspace:
@@ -67,7 +70,7 @@ def second_goals(arguments: argparse.Namespace) -> int:
         none = (
             "No other goal is near."
             if arguments.all
-            else "No other goal has a share of .15 or more."
+            else f"No other goal has a share of {figure(LEAST_SHARE)} or more."
         )
         print_text(none)
     return DONE
@@ -75,10 +78,10 @@ def second_goals(arguments: argparse.Namespace) -> int:
 
 def _undo(services: Services, arguments: argparse.Namespace) -> int:
     undone = services.goals.undo_second_goal(arguments.annotator)
+    if undone is None:
+        raise NotYet("There is nothing to undo.")
     if arguments.json:
-        print_json({"undone": None if undone is None else asdict(undone)})
-    elif undone is None:
-        narrate("There is nothing to undo.")
+        print_json({"undone": asdict(undone)})
     else:
         done = "confirmed" if undone.kind == "confirm" else "removed"
         narrate(f"“{one_line(undone.label)}” is no longer {done}.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.filters import ListQuery
+from engine.number_format import counted
 from engine.records.conversations import Counts
 from engine.records.runs import RunRow
 from engine.services.workspace import Workspace
@@ -94,7 +95,7 @@ def _with_interrupted(many: list[RunRow], project: Project) -> list[RunRow]:
 def headline(counts: Counts) -> str:
     """Counts and the completion rate with its coverage, in one sentence."""
     text = (
-        f"{counts.conversations:,} conversations, {counts.messages:,} messages,"
+        f"{counted(counts.conversations, 'conversation')}, {counted(counts.messages, 'message')},"
         f" {counts.duplicates:,} duplicates, {counts.quarantined:,} quarantined"
     )
     if counts.scored:

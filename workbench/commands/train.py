@@ -15,7 +15,7 @@ from typing import Any
 
 from engine import folders
 from engine.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
-from engine.number_format import duration
+from engine.number_format import counted, duration
 from engine.run_directory.events import Event, read_events
 from engine.services.training import adapter_in_use, process
 from engine.services.training.history import RunHistory
@@ -238,7 +238,7 @@ def delete(arguments: argparse.Namespace) -> int:
 def estimate_text(estimate: TrainingEstimate) -> str:
     """An estimate as text of several lines."""
     text = (
-        f"{estimate.name}: train on {estimate.train:,} of {estimate.matched:,} conversations,"
+        f"{estimate.name}: train on {estimate.train:,} of {counted(estimate.matched, 'conversation')},"
         f" hold out {estimate.held_out:,}, with {estimate.base}"
     )
     if estimate.tokens is not None and estimate.steps is not None:
@@ -343,7 +343,7 @@ class _Narrator:
         if kind == "started":
             self._steps = event.get("steps")
             return (
-                f"{self._run.path.name}: {event.get('examples', 0):,} conversations,"
+                f"{self._run.path.name}: {counted(event.get('examples', 0), 'conversation')},"
                 f" {event.get('tokens', 0):,} tokens an epoch, {self._steps} steps"
                 + (f", from step {step} on" if step else "")
             )
@@ -460,7 +460,7 @@ def _headline(row: TrainingRun) -> str:
         parts.append(f"validating {row.validated}/{row.to_validate}")
     if row.seconds_left is not None:
         parts.append(f"{duration(row.seconds_left)} left")
-    parts.append(f"{row.recipe} on {row.base}, {row.conversations:,} conversations")
+    parts.append(f"{row.recipe} on {row.base}, {counted(row.conversations, 'conversation')}")
     if row.auroc is not None:
         parts.append(f"AUROC {row.auroc:.3f} at step {row.best_step}")
     if row.seconds:

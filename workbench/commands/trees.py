@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from engine.number_format import counted
 from engine.services.run_requests import STEP_STOP, TreeRequest
 from engine.services.workspace import Workspace
 from engine.store import trees
@@ -141,7 +142,7 @@ def run_trees(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(figures)
     else:
-        print_text(f"{len(grown):,} trees, median of {figures['median_leaves']} leaves")
+        print_text(f"{counted(len(grown), 'tree')}, median of {figures['median_leaves']} leaves")
     if missing:
         narrate(f"{missing:,} conversations have no tree; `export trees` says why.")
         return WITH_GAPS

@@ -103,8 +103,8 @@ class _Report:
         rows = self._services.conversations
         counts = rows.counts(ListQuery(self._wanted) if self._wanted else None)
         yield Paragraph(
-            f"{counted(counts.conversations, 'conversation')} with {counts.messages:,} messages and"
-            f" {counts.turns:,} turns, from {counted(counts.sources, 'source')}."
+            f"{counted(counts.conversations, 'conversation')} with {counted(counts.messages, 'message')} and"
+            f" {counted(counts.turns, 'turn')}, from {counted(counts.sources, 'source')}."
             + (
                 f" {counts.duplicates:,} exact duplicates were left out."
                 if counts.duplicates

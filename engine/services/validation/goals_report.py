@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.number_format import counted
 from engine.records.report import ReportColumn, ReportRow, ReportTable
 from engine.services.report_rendering import row_as_json
 from engine.services.validation.contrasts import contrasts_about, contrasts_json
@@ -28,7 +29,7 @@ def table(found: GoalValidation) -> ReportTable:
     def row(name: str, one: GoldAgreement) -> ReportRow:
         return ReportRow(
             (name, one.groups, one.v, one.ari, one.homogeneity, one.completeness),
-            means=f"{one.groups:,} groups",
+            means=f"{counted(one.groups, 'group')}",
             conclusions=contrasts_about(name, found.contrasts),
             details={"nmi": one.v.value},
         )
@@ -38,7 +39,7 @@ def table(found: GoalValidation) -> ReportTable:
         _COLUMNS,
         tuple(row(*one) for one in (*found.rows.items(), *found.others.items())),
         (
-            f"{found.n:,} conversations of {found.goals:,} gold goals, clustered with"
+            f"{counted(found.n, 'conversation')} of {found.goals:,} gold goals, clustered with"
             f" {one_line(found.embedder, _LONGEST_NAME)}",
             f"{found.asked:,} have a gold goal; {found.outside:,} of the {found.n:,} are in no group"
             " and count as one together",

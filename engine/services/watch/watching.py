@@ -19,6 +19,7 @@ from engine.completeness import near_duplicates, probe
 from engine.completeness.probe import Floats, Ints
 from engine.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.jobs.contract import Lane, Progress, Stage
+from engine.number_format import counted
 from engine.records.example_probes import SUCCESS
 from engine.records.scores import LEAST_FOR_PROBE, DecisionRule
 from engine.services.watch.growing import Growing
@@ -111,7 +112,7 @@ class WatchStage:
 
     def summary(self) -> str:
         """What was reported, in one sentence."""
-        return f"Reported {self.reported:,} turns; {self.ended:,} conversations ended."
+        return f"Reported {counted(self.reported, 'turn')}; {counted(self.ended, 'conversation')} ended."
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Reads what was there before, fits a probe and the rules to it, then watches.

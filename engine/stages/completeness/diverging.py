@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.completeness.boundaries import RULE
 from engine.jobs.contract import Progress
+from engine.number_format import counted
 from engine.records.divergences import Divergence
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
@@ -72,7 +73,7 @@ class DivergenceStage(BlockStage[int, tuple[int, Divergence]]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Measured {self.measured:,} conversations"
+        text = f"Measured {counted(self.measured, 'conversation')}"
         if self.without:
             text += f", {self.without:,} could not be read"
         if self.skipped:

@@ -15,6 +15,7 @@ import numpy as np
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE
 from engine.jobs.contract import Progress
+from engine.number_format import counted
 from engine.records.scores import LEAST_FOR_PROBE
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
@@ -153,7 +154,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
     def summary(self) -> str:
         """The result in one sentence with counts."""
         what = "the ends of " if self._ends else ""
-        text = f"Read {what}{self.read:,} conversations with {self._work.model.label}"
+        text = f"Read {what}{counted(self.read, 'conversation')} with {self._work.model.label}"
         if self.skipped:
             text += f", {self.skipped:,} were read before"
         return f"{text}."

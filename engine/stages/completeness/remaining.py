@@ -13,6 +13,7 @@ from engine.completeness.remaining import remaining_tasks
 from engine.conversation import Message, render_log
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
+from engine.number_format import counted
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
@@ -88,7 +89,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Wrote the remaining tasks of {self.written:,} conversations"
+        text = f"Wrote the remaining tasks of {counted(self.written, 'conversation')}"
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()
 

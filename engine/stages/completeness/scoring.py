@@ -12,6 +12,7 @@ from engine.completeness.inline_remaining import RemainingRequest
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
+from engine.number_format import counted
 from engine.records.scores import Mode
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
@@ -134,7 +135,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Scored {self.scored:,} conversations with {self._work.model.label}"
+        text = f"Scored {counted(self.scored, 'conversation')} with {self._work.model.label}"
         if self.unscored:
             text += f", {self.unscored:,} have no honest score"
         if self.skipped:

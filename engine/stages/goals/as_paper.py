@@ -31,6 +31,7 @@ from engine.goals.paper.tables import (
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
+from engine.number_format import counted
 from engine.stages.block_stage import ModelStage
 from engine.stages.goals.embedding import EmbedStage
 from engine.stages.model_work import ModelWork, RunModel
@@ -175,7 +176,7 @@ class PaperStage(ModelStage):
             return "Nothing was clustered."
         full = self.result.full
         text = (
-            f"Clustered {len(self.result.ids):,} conversations into {int(full.first.max()) + 1}, merged to"
+            f"Clustered {counted(len(self.result.ids), 'conversation')} into {int(full.first.max()) + 1}, merged to"
             f" {len(full.descriptions)} by {full.asked} questions"
         )
         if full.unread:

@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.goals.clusters.membership import Membership, assign, membership_of
 from engine.jobs.contract import Progress
+from engine.number_format import counted
 from engine.stages.cpu_stage import CpuStage
 from engine.store import runs
 from engine.store.completeness.requests import RequestGoal
@@ -144,7 +145,9 @@ class AssignStage(ToGroupsStage):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        return f"Assigned {self.assigned:,} conversations; {self.novel:,} are like no group."
+        return (
+            f"Assigned {counted(self.assigned, 'conversation')}; {self.novel:,} are like no group."
+        )
 
     def _assign(
         self,

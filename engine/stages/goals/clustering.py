@@ -16,6 +16,7 @@ from engine.goals.embedders.vectors import Vectors, blocks
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.goals.questions.phrase_labels import phrase_labels
 from engine.jobs.contract import Progress
+from engine.number_format import counted
 from engine.records.goals import DEFAULT_TEXT
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.goals.embedding import EmbedStage
@@ -156,9 +157,8 @@ class ClusterStage(CpuStage):
             names=made.names,
         )
         outliers = int((made.found.labels < 0).sum())
-        self._summary = (
-            f"Clustered {len(made.ids):,} conversations into {made.found.k}, {outliers:,} outliers."
-        )
+        what = counted(len(made.ids), "conversation")
+        self._summary = f"Clustered {what} into {made.found.k}, {outliers:,} outliers."
         taken = len(self._decision_log.history(self.clustering_id))
         waiting = len(self._decision_log.unplaced(self.clustering_id))
         if taken or waiting:

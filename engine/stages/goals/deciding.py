@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from engine.errors import Cancelled, UsageError
 from engine.jobs.contract import Lane, Progress, config_hash
+from engine.number_format import counted
 from engine.records.goals import DECIDE_THRESHOLD, Evidence, GoalDecision, Pair, model_says_yes
 from engine.stages.goals.clustering import ClusterStage
 from engine.stages.goals.proposing import BLOCK, ProposeStage
@@ -164,7 +165,7 @@ class DecideStage:
         if self._asking is not None:
             text += f", asked about {self._asking.asked:,}"
         if self.moved:
-            text += f", moved {self.moved:,} conversations to their neighbors' groups"
+            text += f", moved {counted(self.moved, 'conversation')} to their neighbors' groups"
         return text + "."
 
     def _settle(self, report: Callable[[int, str], None]) -> None:

@@ -21,6 +21,7 @@ from engine.goals.questions.questions import (
 )
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
+from engine.number_format import counted
 from engine.stages.block_stage import BlockStage
 from engine.stages.goals.clustering import ClusterStage
 from engine.stages.model_work import RunModel
@@ -101,7 +102,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Labeled {self.written:,} clusters with {self._work.model.label}"
+        text = f"Labeled {counted(self.written, 'cluster')} with {self._work.model.label}"
         if self.without:
             text += f"; {self.without:,} are named by phrases of their members"
         return f"{text}.{self._work.spent()}"

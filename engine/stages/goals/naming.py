@@ -13,6 +13,7 @@ from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.questions.phrase_labels import phrase_labels
 from engine.goals.questions.questions import Named
 from engine.jobs.contract import Progress
+from engine.number_format import counted
 from engine.records.goals import GoalDecision
 from engine.stages.cpu_stage import CpuStage
 from engine.stages.goals.clustering import ClusterStage
@@ -81,7 +82,7 @@ class NameStage(CpuStage):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        return f"Named {self.renamed:,} groups by phrases of their members."
+        return f"Named {counted(self.renamed, 'group')} by phrases of their members."
 
     @cached_property
     def _stored(self) -> StoredClustering:

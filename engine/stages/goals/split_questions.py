@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from engine.goals.merges.merge_state import MergeState
+from engine.number_format import counted
 from engine.records.goals import Pair
 from engine.stages.goals.proposing import ProposeStage
 from engine.store.goals import answers as goal_answers
@@ -34,7 +35,7 @@ class SplitQuestionsStage(ProposeStage):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Asked {self._work.model.label} about the parts of {self.asked:,} groups."
+        text = f"Asked {self._work.model.label} about the parts of {counted(self.asked, 'group')}."
         return text + self._work.spent()
 
     def _state(self) -> MergeState:

@@ -11,6 +11,7 @@ from engine.conversation import Message, render_log
 from engine.goals.questions.questions import read_summary
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
+from engine.number_format import counted
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.model_work import RunModel
@@ -83,7 +84,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Summarized {self.written:,} conversations with {self._work.model.label}"
+        text = f"Summarized {counted(self.written, 'conversation')} with {self._work.model.label}"
         text += f"; the model named no goal for {self.without:,}." if self.without else "."
         return text + self._work.spent()
 

@@ -23,6 +23,7 @@ from engine.model.http.capabilities import (
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt
+from engine.number_format import counted
 from engine.trees.growth import Work
 from engine.trees.lowering import lower_below
 from engine.trees.record import restore
@@ -277,7 +278,7 @@ class EndpointModel(ModelClient):
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
         account = self._fleet.account
-        words = f"{account.requests:,} requests"
+        words = f"{counted(account.requests, 'request')}"
         words += f", {account.cached:,} more answered from the cache" if account.cached else ""
         words += f", {account.again:,} sent again" if account.again else ""
         words += f"; {account.read:,} tokens read, {account.written:,} written"

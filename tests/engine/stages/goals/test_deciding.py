@@ -66,7 +66,7 @@ class TestDecidingByProbability:
         decision_log.decide(key, lambda state: [_moving(groups[2], held, "human")])
         stage = self.decide(project, decision_log, 1.0)
         assert stage.moved == 1
-        assert "moved 1 conversations" in stage.summary()
+        assert "moved 1 conversation to" in stage.summary()
         state = decision_log.state(key)
         assert stray in state.members(groups[0])
         assert held in state.members(groups[2])
