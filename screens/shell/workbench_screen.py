@@ -168,14 +168,15 @@ class TitleLine(Widget):
         name = cell_len(one_line(self._project.name, NAME_WIDTH))
         return right.cell_length - max(0, name - LEAST_NAME)
 
-    async def on_click(self, event: events.Click) -> None:
+    def on_click(self, event: events.Click) -> None:
         """A click on a mode goes there; one on the right says why the project is read-only or offline."""
         end = 0
         for title, (name, _, _) in zip(self._titles, TABS, strict=True):
             end += len(title)
             if event.x < end:
                 action = "validation" if name == "validation" else f"switch_mode('{name}')"
-                await self.app.run_action(action)
+                # Not awaited here: the action may remove this screen, which waits until this handler has ended.
+                self.app.call_later(self.app.run_action, action)
                 return
         why = self._project.read_only
         if why is not None:

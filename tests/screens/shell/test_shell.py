@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,6 +39,7 @@ from screens.shell.workbench_screen import (
     WorkbenchScreen,
 )
 from screens.triage.screen import TriageScreen
+from screens.watch.screen import WatchScreen
 from screens.widgets.card import Card
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.keyed import place_of
@@ -100,6 +102,15 @@ class TestModes:
             await pilot.click(TitleLine, offset=(16, 0))
             await settle(pilot)
             assert isinstance(pilot.app.screen, ConversationsScreen)
+
+    async def test_click_on_the_present_mode(self) -> None:
+        """A click on the present mode closes the screen that lies over it, as its key does."""
+        async with opened(project(), size=(120, 36), mode="1") as pilot:
+            await press(pilot, "L")
+            assert isinstance(pilot.app.screen, WatchScreen)
+            await asyncio.wait_for(pilot.click(TitleLine, offset=(2, 0)), 30)
+            await asyncio.wait_for(settle(pilot), 30)
+            assert isinstance(pilot.app.screen, OverviewScreen)
 
     async def test_q_goes_back_then_quits(self) -> None:
         """`q` leaves the reader, then the program."""
