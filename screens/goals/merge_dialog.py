@@ -15,6 +15,7 @@ from engine.text import one_line
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.widgets.groups.evidence import NARROW, evidence_content, proposed_label
 from screens.widgets.groups.text import group_line, label_of
+from screens.widgets.line_input import LineInput
 
 
 class MergeDialog(Dialog[str | None]):
@@ -40,7 +41,7 @@ class MergeDialog(Dialog[str | None]):
                 for letter, group in (("A", proposal.a), ("B", proposal.b))
             ]
             yield Static(Content("\n").join(lines))
-            yield Input(one_line(proposed_label(proposal)), placeholder="label of both")
+            yield LineInput(one_line(proposed_label(proposal)), placeholder="label of both")
             yield Static(evidence_content(proposal, None, NARROW))
             yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "cancels")))
 

@@ -7,7 +7,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Input
 
 from engine import number_format
 from engine.errors import WorkbenchError
@@ -18,6 +17,7 @@ from engine.services.run_requests import ClusteringRequest
 from engine.text import one_line
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line, whole_number
 from screens.widgets.cycle import Cycle
+from screens.widgets.line_input import LineInput
 
 TEXTS: dict[GoalText, tuple[str, str]] = {
     "first-user": (
@@ -80,13 +80,13 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         text = list(TEXTS).index(last.text if last is not None else DEFAULT.text)
         embedder = one_line(last.embedder) if last is not None else DEFAULT.embedder
         yield field_line("text", Cycle([name for name, _ in TEXTS.values()], text, id="text"))
-        yield field_line("embedder", Input(embedder, id="embedder"))
+        yield field_line("embedder", LineInput(embedder, id="embedder"))
         proposed = "proposed from the data"
         if last is not None:
             made = number_format.counted(last.conversations, "conversation")
             proposed += f"; it was {last.k:,} for {made}"
-        yield field_line("clusters", Input(placeholder=proposed, id="clusters"))
-        yield field_line("seed", Input(str(DEFAULT.seed), id="seed"))
+        yield field_line("clusters", LineInput(placeholder=proposed, id="clusters"))
+        yield field_line("seed", LineInput(str(DEFAULT.seed), id="seed"))
         yield field_line("merges", Cycle([name for name, _ in DECIDES.values()], id="decide"))
 
     def request(self) -> ClusteringRequest:

@@ -21,6 +21,7 @@ from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
+from screens.widgets.line_input import LineInput
 
 MOST_LISTED = 500
 """Most pairs that are listed; the count above the list is of all pairs."""
@@ -60,7 +61,7 @@ class BulkDialog(Dialog[ListedPairs | None]):
         """The probability, the pairs, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = self.TITLE_LINE
-            yield Input(number_format.probability(self._probability), placeholder=".90")
+            yield LineInput(number_format.probability(self._probability), placeholder=".90")
             yield Static(id="count")
             yield Choices(markup=False)
             keys = (("enter", f"{self.DOES}; u undoes all of it"), ("escape", "leaves"))

@@ -15,9 +15,10 @@ from engine.records.goals import Pair, Proposal, ReviewProgress
 from engine.text import one_line
 from screens.widgets.groups.evidence import evidence_content, label_is_models, proposed_label
 from screens.widgets.keyed import Keyed
+from screens.widgets.line_input import LineInput
 
 
-class LabelInput(Keyed, Input):
+class LabelInput(Keyed, LineInput):
     """The line in which the label of the merged group is edited."""
 
     PLACE = "label"

@@ -24,6 +24,7 @@ from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
+from screens.widgets.line_input import LineInput
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ class HubDialog(Dialog[HubRequest | None]):
         """Search line, list, details, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Pull a model")
-            yield Input(
+            yield LineInput(
                 placeholder=f"words to look for on {one_line(self._host, 60)}, or OWNER/NAME"
             )
             yield Static(id="hub-status")

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from textual.app import App, ScreenStackError
 from textual.css.query import NoMatches
+from textual.worker import WorkerFailed
 
 from engine.conversation import without_surrogates
 
@@ -25,7 +26,8 @@ class BaseApp(App[ResultT], inherit_bindings=False):
         """Logs the exception before Textual ends the app. While it ends, keys and work on their way find screens whose
         widgets are gone, or no screen: that is no fault."""
         log = logging.getLogger(__name__)
-        if self._exit and isinstance(error, (NoMatches, ScreenStackError)):
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        if self._exit and isinstance(cause, (NoMatches, ScreenStackError)):
             log.info("while the app closed: %s", error)
             self._close_messages_no_wait()
             return

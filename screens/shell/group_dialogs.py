@@ -27,6 +27,7 @@ from screens.widgets.choices import Choices
 from screens.widgets.groups.decisions import GLYPHS
 from screens.widgets.groups.members import member_lines
 from screens.widgets.groups.text import has_words, label_of
+from screens.widgets.line_input import LineInput
 
 MOST_PARTS = 9
 """Parts that a group can be split into at once."""
@@ -68,7 +69,7 @@ class GroupPicker(Dialog[str | None]):
         """The words, the list, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
-            yield Input(placeholder="words of its label")
+            yield LineInput(placeholder="words of its label")
             yield Choices(markup=False)
             yield Static(hint_line(("↑↓", "moves"), ("enter", "chooses"), ("escape", "leaves")))
 

@@ -31,6 +31,7 @@ from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.simulation import formatting
 from screens.widgets.cycle import Cycle
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.line_input import LineInput
 from screens.widgets.text.wrap import wrap
 
 POLL_SECONDS = 0.2
@@ -70,7 +71,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         forms = [f"{name}: {what}" for name, what in offers.forms]
         fields = (
             ("form", Cycle([*forms, OTHER_FORM], id="form")),
-            ("file", Input(id="path", placeholder="a form as JSON")),
+            ("file", LineInput(id="path", placeholder="a form as JSON")),
             ("variant", Cycle(offers.variants, id="variant")),
             ("model", Cycle([f"{offers.models[0]} (the project's)", *offers.models], id="model")),
         )
@@ -142,7 +143,7 @@ class FormScreen(WorkbenchScreen[None]):
             with VerticalScroll(id="modules", can_focus=False):
                 yield Static(id="calls")
         yield Static(id="state")
-        yield Input(placeholder="your answer")
+        yield LineInput(placeholder="your answer")
 
     def on_mount(self) -> None:
         """Reads the state every `POLL_SECONDS`."""

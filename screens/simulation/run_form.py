@@ -27,6 +27,7 @@ from engine.text import display_safe, one_line
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.simulation import formatting
 from screens.widgets.cycle import Cycle
+from screens.widgets.line_input import LineInput
 
 LINES = (
     "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",
@@ -155,4 +156,4 @@ def _input(last: SimulationRequest, name: str, usual: Sequence[str] = ()) -> Inp
     else:
         text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
         empty = "all" if name == "limit" else "usual"
-    return Input(display_safe(text), id=name, placeholder=empty)
+    return LineInput(display_safe(text), id=name, placeholder=empty)

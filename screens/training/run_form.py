@@ -20,6 +20,7 @@ from engine.text import one_line
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.training import formatting
 from screens.widgets.cycle import Cycle
+from screens.widgets.line_input import LineInput
 
 HELD_OUT = ("0.5", "0.3", "0.2", "0.1")
 """Shares to choose from, the default first."""
@@ -53,15 +54,15 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         preset = presets.index(self._default_preset) if self._default_preset in presets else 0
         shares = [f"{100 * float(share):.0f}% of the conversations" for share in HELD_OUT]
         fields = {
-            "filter": Input(id="filter", placeholder=OPTIONS["filter"].default),
-            "name": Input(id="name"),
+            "filter": LineInput(id="filter", placeholder=OPTIONS["filter"].default),
+            "name": LineInput(id="name"),
             "recipe": Cycle(self._names("recipe"), id="recipe"),
             "preset": Cycle(self._names("preset"), preset, id="preset"),
             "base": Cycle([*self._names("base")[:-1], "another: a path"], id="base"),
-            "path": Input(id="path"),
+            "path": LineInput(id="path"),
             "held_out": Cycle(shares, id="held_out"),
-            "limit": Input(id="limit", placeholder="all"),
-            "settings": Input(id="settings", placeholder="as in the preset"),
+            "limit": LineInput(id="limit", placeholder="all"),
+            "settings": LineInput(id="settings", placeholder="as in the preset"),
         }
         for name, widget in fields.items():
             yield field_line(label(name), widget)

@@ -22,6 +22,7 @@ from screens.shell.dialogs.run import refusal_content
 from screens.trees.run_form import alpha_from, estimate_content
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
+from screens.widgets.line_input import LineInput
 
 
 class ComparisonDialog(Dialog[TreeRequest | None]):
@@ -50,8 +51,8 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
                 )
             )
             yield Choices(markup=False)
-            yield Input(placeholder="adapter: a GGUF file; empty for none", id="adapter")
-            yield Input(f"{self._item.row.alpha:g}", placeholder="alpha", id="alpha")
+            yield LineInput(placeholder="adapter: a GGUF file; empty for none", id="adapter")
+            yield LineInput(f"{self._item.row.alpha:g}", placeholder="alpha", id="alpha")
             yield Static(id="estimate")
             keys = (("tab", "the next line"), ("enter", "starts"), ("escape", "cancels"))
             yield Static(hint_line(*keys))

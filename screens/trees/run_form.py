@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from engine import number_format
 from engine.filters import ListQuery
@@ -20,6 +20,7 @@ from engine.trees.places import At
 from engine.trees.tree import ALPHA_HELP, Growth
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.widgets.cycle import Cycle
+from screens.widgets.line_input import LineInput
 
 PLACES: dict[At, tuple[str, str]] = {
     "last-answer": ("at the last answer", "How sure was the model of it?"),
@@ -80,7 +81,7 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
         """The conversations, alpha and the place."""
         which = one_line(str(self._query.filter), 60) or "all conversations"
         yield field_line("of", Static(Content.styled(which, "bold"), id="which"))
-        yield field_line("alpha", Input(f"{DEFAULT.tree.alpha:g}", id="alpha"))
+        yield field_line("alpha", LineInput(f"{DEFAULT.tree.alpha:g}", id="alpha"))
         yield field_line("where", Cycle([name for name, _ in PLACES.values()], id="where"))
         yield field_line("branches", Cycle([name for name, _ in GROWTHS.values()], id="branches"))
         yield field_line("model", Cycle([name for name, _ in ADAPTERS.values()], id="model"))

@@ -16,6 +16,7 @@ from engine.services.watch.signals import PRECISION
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.importing import PathSuggester
 from screens.watch.formatting import rules_lines
+from screens.widgets.line_input import LineInput
 
 IDLE = 10.0
 """Minutes without growth after which a conversation has ended, at first."""
@@ -42,13 +43,13 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Watch logs as they grow")
             yield Static("File or folder", classes="field")
-            yield Input(self._path, placeholder="logs/", suggester=PathSuggester(), id="path")
+            yield LineInput(self._path, placeholder="logs/", suggester=PathSuggester(), id="path")
             yield Static(
                 "A conversation has ended after so many minutes without growth", classes="field"
             )
-            yield Input(f"{IDLE:g}", id="idle")
+            yield LineInput(f"{IDLE:g}", id="idle")
             yield Static("Least precision of a signal on past conversations", classes="field")
-            yield Input(f"{PRECISION:g}", id="precision")
+            yield LineInput(f"{PRECISION:g}", id="precision")
             yield Static(Content.styled(HELP, "$tone-muted"), id="problem")
             yield Static(
                 hint_line(

@@ -21,14 +21,14 @@ from engine.filters import Completion, Filter, completions, parse_filter, unfini
 from engine.text import display_safe, one_line
 from screens.widgets.background import background
 from screens.widgets.keyed import Keyed
+from screens.widgets.line_input import MOST_TYPED, LineInput
 
 TYPING_REST = 0.2
 """Seconds without a key before the typed filter is applied."""
-MOST_CHARACTERS = 2_000
 PROMPT = "▽ "
 
 
-class FilterInput(Keyed, Input):
+class FilterInput(Keyed, LineInput):
     """The input with the keys of the list of completions."""
 
     PLACE = "filter"
@@ -176,7 +176,7 @@ class FilterLine(Vertical):
             self._show_mistake(error)
 
     def _write(self, value: str) -> None:
-        value = display_safe(" ".join(value.split("\n")))[:MOST_CHARACTERS]
+        value = display_safe(" ".join(value.split("\n")))[:MOST_TYPED]
         with self._input.prevent(Input.Changed):
             self._input.value = value
             self._input.cursor_position = len(value)

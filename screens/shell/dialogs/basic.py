@@ -19,6 +19,7 @@ from engine.text import display_safe, one_line
 from screens.shell.removed_widgets import IgnoresRemovedWidgets
 from screens.widgets.choices import Choices
 from screens.widgets.keyed import Keyed
+from screens.widgets.line_input import LineInput
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class TextDialog(Dialog[str | None]):
             box.border_title = Content(one_line(self._title))
             # The value may come from a file that another program wrote.
             value = display_safe(" ".join(self._value.split()))
-            yield Input(value, placeholder=self._placeholder, select_on_focus=not self._adding)
+            yield LineInput(value, placeholder=self._placeholder, select_on_focus=not self._adding)
             yield Static(hint_line(("enter", "accepts"), ("escape", "cancels")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

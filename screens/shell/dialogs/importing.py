@@ -19,6 +19,7 @@ from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.browsing import BrowseDialog
 from screens.shell.dialogs.mapping import MappingDialog
 from screens.widgets.background import background, in_thread
+from screens.widgets.line_input import LineInput
 
 
 class PathSuggester(Suggester):
@@ -76,7 +77,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         """Path, what is wrong with it, what is read, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Import conversations")
-            yield Input(
+            yield LineInput(
                 placeholder="a file, an archive or a folder of logs", suggester=PathSuggester()
             )
             yield Static(self._formats(), id="problem")

@@ -13,6 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from screens.widgets.keyed import Keyed
+from screens.widgets.line_input import LineInput
 
 DELAY = 0.12
 """Seconds without a key before what is typed is looked for."""
@@ -59,7 +60,7 @@ class FindLine(Keyed, Horizontal):
     def compose(self) -> ComposeResult:
         """Mark, input, count."""
         yield Static("/", id="find-mark")
-        yield Input(placeholder="find in this text")
+        yield LineInput(placeholder="find in this text")
         yield Static(id="find-count")
 
     @property

@@ -74,18 +74,22 @@ def look_for_a_screen(app: App[Any]) -> None:
 
 
 @pytest.mark.parametrize("look", [look_for_a_widget, look_for_a_screen])
+@pytest.mark.parametrize("in_worker", [False, True], ids=["message", "worker"])
 async def test_what_is_gone_while_the_app_closes_is_no_fault(
-    look: Callable[[App[Any]], None], caplog: pytest.LogCaptureFixture
+    look: Callable[[App[Any]], None], in_worker: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What was on its way when the person quit, and finds no widgets or no screen, neither fails nor is told."""
     app = workbench()
 
-    def quit_and_look() -> None:
+    async def quit_and_look() -> None:
         app.exit()
         look(app)
 
     async with app.run_test():
-        app.call_later(quit_and_look)
+        if in_worker:
+            app.call_later(app.run_worker, quit_and_look)
+        else:
+            app.call_later(quit_and_look)
         await wait_for_idle()
     assert app.return_code == 0
     assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
