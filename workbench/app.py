@@ -202,11 +202,10 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         if mode != self.current_mode:
             await self.switch_mode(mode)
             return
-        while len(self.screen_stack) > 1:
-            before = self.screen
-            if not await self.run_action("leave", before):
+        while (depth := len(self.screen_stack)) > 1:
+            if not await self.run_action("leave", self.screen):
                 await self.pop_screen()
-            if self.screen is before:
+            if len(self.screen_stack) >= depth:  # it asks first
                 return
 
     def action_cancel_job(self) -> None:

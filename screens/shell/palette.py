@@ -23,6 +23,7 @@ from textual.content import Content
 from textual.fuzzy import Matcher
 from textual.markup import escape
 from textual.screen import Screen
+from textual.widgets import Input
 
 from engine import number_format
 from engine.errors import FilterError
@@ -34,6 +35,7 @@ from screens.shell.themes import THEMES
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
 from screens.widgets.keyed import Keyed, shown_key
+from screens.widgets.line_input import MOST_TYPED
 
 
 class PaletteApp(Protocol):
@@ -63,6 +65,10 @@ class Command:
 
 class Palette(IgnoresRemovedWidgets, CommandPalette):
     """Textual's palette; once it is closed, what is on its way no longer looks up widgets, which are removed."""
+
+    def on_mount(self) -> None:
+        """Bounds what is typed, as in `LineInput`."""
+        self.query_one(Input).max_length = MOST_TYPED
 
     def _has_list(self) -> bool:
         return self.is_running and bool(self.query(CommandList))

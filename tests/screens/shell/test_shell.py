@@ -13,6 +13,7 @@ import pytest
 from textual.command import CommandPalette
 from textual.events import MouseDown
 from textual.pilot import Pilot
+from textual.widgets import Input
 from textual.widgets._footer import FooterKey
 
 from engine.errors import WorkbenchError
@@ -43,6 +44,7 @@ from screens.watch.screen import WatchScreen
 from screens.widgets.card import Card
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.keyed import place_of
+from screens.widgets.line_input import MOST_TYPED
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered
@@ -165,6 +167,7 @@ class TestPalette:
             await press(pilot, "ctrl+p")
             palette = pilot.app.screen
             assert isinstance(palette, CommandPalette)
+            assert palette.query_one(Input).max_length == MOST_TYPED
             palette.dismiss()
             await settle(pilot)
             search = palette._gather_commands("quit")

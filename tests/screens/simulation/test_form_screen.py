@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from engine.services.simulation.records import AskedField, LiveLine
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
+from screens.shell.dialogs.basic import ChoiceDialog
 from screens.simulation.form_screen import FormScreen, question_of
-from tests.screens.driving import opened, press, text, until
+from screens.simulation.screen import SimulationScreen
+from tests.screens.driving import opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project
 from tests.screens.simulation.played import store_plays
 from tests.screens.test_hostile_text import check
@@ -90,6 +93,19 @@ async def test_leaving_it_waiting(fake: ScreenProject) -> None:
         assert isinstance(pilot.app.screen, FormScreen)
         assert "Ann" in text(pilot)
         assert len(fake.simulations.filled) == 1
+
+
+async def test_the_mode_of_an_open_form(fake: ScreenProject) -> None:
+    """Going to the mode that the form belongs to asks once, as escape does; an answer leads there."""
+    async with opened(fake, mode="9") as pilot:
+        await press(pilot, "F", "enter")
+        for _ in range(2):
+            await asyncio.wait_for(pilot.app.run_action("switch_mode('simulation')"), 30)
+            await settle(pilot)
+            assert isinstance(pilot.app.screen, ChoiceDialog)
+        assert len(pilot.app.screen_stack) == 3
+        await press(pilot, "down", "enter")
+        assert isinstance(pilot.app.screen, SimulationScreen)
 
 
 def test_questions_of_modules() -> None:
