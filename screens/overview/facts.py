@@ -318,11 +318,15 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
         parts.append((f" · {_span(*found.dates)}", "$tone-muted"))
     parts.append("\n" if narrow_card else " · ")
     kept = [
-        (counts.quarantined, "quarantined", "$tone-incomplete"),
-        (counts.duplicates, "duplicates", "$tone-muted"),
-        (counts.leaks, "endings hidden from the model", "$tone-muted"),
+        (counts.quarantined, f"{counts.quarantined:,} quarantined", "$tone-incomplete"),
+        (counts.duplicates, number_format.counted(counts.duplicates, "duplicate"), "$tone-muted"),
+        (
+            counts.leaks,
+            f"{number_format.counted(counts.leaks, 'ending')} hidden from the model",
+            "$tone-muted",
+        ),
     ]
-    shown = [(f"{number:,} {word}", tone) for number, word, tone in kept if number]
+    shown = [(words, tone) for number, words, tone in kept if number]
     for index, piece in enumerate(shown or [("nothing left out", "$tone-muted")]):
         parts += [" · " if index else "", piece]
     if counts.quarantined:

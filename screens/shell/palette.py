@@ -29,8 +29,8 @@ from engine import number_format
 from engine.errors import FilterError
 from engine.filters import parse_filter
 from engine.text import one_line
+from screens.shell.late_events import IgnoresLateEvents
 from screens.shell.recent_projects import Shell
-from screens.shell.removed_widgets import IgnoresRemovedWidgets
 from screens.shell.themes import THEMES
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
@@ -63,7 +63,7 @@ class Command:
     run: Callable[[], Any]
 
 
-class Palette(IgnoresRemovedWidgets, CommandPalette):
+class Palette(IgnoresLateEvents, CommandPalette):
     """Textual's palette; once it is closed, what is on its way no longer looks up widgets, which are removed."""
 
     def on_mount(self) -> None:

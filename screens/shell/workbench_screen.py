@@ -26,9 +26,9 @@ from engine.services.workspace import ProjectInfo, Services
 from engine.text import one_line
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.dialogs.run import RunDialog
+from screens.shell.late_events import IgnoresLateEvents
 from screens.shell.offline import reason_of
 from screens.shell.recent_projects import Shell
-from screens.shell.removed_widgets import IgnoresRemovedWidgets
 from screens.shell.routes import NamedConversations, Routes
 from screens.shell.tour import TourLine
 from screens.widgets.background import background
@@ -221,7 +221,7 @@ class RoutedApp(Protocol):
     shell: Shell
 
 
-class WorkbenchScreen(Keyed, IgnoresRemovedWidgets, Screen[ResultT], inherit_bindings=False):
+class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_bindings=False):
     """Every screen of the program: it reads again after events of the engine while it is in front, and shows errors."""
 
     PLACE = "screen"

@@ -96,7 +96,7 @@ def headline(counts: Counts) -> str:
     """Counts and the completion rate with its coverage, in one sentence."""
     text = (
         f"{counted(counts.conversations, 'conversation')}, {counted(counts.messages, 'message')},"
-        f" {counts.duplicates:,} duplicates, {counts.quarantined:,} quarantined"
+        f" {counted(counts.duplicates, 'duplicate')}, {counts.quarantined:,} quarantined"
     )
     if counts.scored:
         text += (

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
-from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -16,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
 from engine.text import display_safe, one_line
-from screens.shell.removed_widgets import IgnoresRemovedWidgets
+from screens.shell.late_events import IgnoresLateEvents
 from screens.widgets.choices import Choices
 from screens.widgets.keyed import Keyed
 from screens.widgets.line_input import LineInput
@@ -35,12 +34,8 @@ def hint_line(*pairs: tuple[str, str]) -> Content:
     return Content.assemble(*parts)
 
 
-class Dialog(Keyed, IgnoresRemovedWidgets, ModalScreen[T], Generic[T]):
+class Dialog(Keyed, IgnoresLateEvents, ModalScreen[T], Generic[T]):
     """Base of the dialogs: a question with one answer."""
-
-    def dismiss(self, result: T | None = None) -> AwaitComplete:
-        """Closes with the answer. The second of two quick enters is ignored; it would close the screen below."""
-        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog over this one."""

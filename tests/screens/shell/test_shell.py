@@ -175,6 +175,17 @@ class TestPalette:
             await settle(pilot)
             assert pilot.app._exception is None
 
+    async def test_second_key_that_closes_it(self) -> None:
+        """Two quick escapes close the palette once, and nothing below it."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", "ctrl+p")
+            palette = pilot.app.screen
+            assert isinstance(palette, CommandPalette)
+            palette._action_escape()
+            palette._action_escape()
+            await settle(pilot)
+            assert isinstance(pilot.app.screen, ReaderScreen)
+
     async def test_keys_are_shown(self) -> None:
         """Each action is listed with its key, so that the palette teaches the keys."""
         async with opened(project(), size=(120, 50)) as pilot:
