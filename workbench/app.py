@@ -205,7 +205,9 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         while (depth := len(self.screen_stack)) > 1:
             if not await self.run_action("leave", self.screen):
                 await self.pop_screen()
-            if len(self.screen_stack) >= depth:  # it asks first
+            if (
+                len(self.screen_stack) >= depth
+            ):  # the screen asks first, or ended something of its own
                 return
 
     def action_cancel_job(self) -> None:

@@ -18,7 +18,7 @@ Linear probes on hidden states: Alain & Bengio 2016, "Understanding intermediate
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
@@ -48,7 +48,7 @@ STRENGTHS = (1e-3, 1e-2)
 """Inverse strengths of the regularisation (C of scikit-learn) to choose from."""
 
 MOST = 20_000
-"""Largest number of conversations to learn from and to test on; of more, this many are drawn at random.
+"""Most conversations that a probe learns from and is tested on. Of more, this many are drawn at random;
 docs/results/scale.md says why these are enough."""
 
 MOST_ROWS = 4_000
@@ -64,16 +64,18 @@ STEPS = FOLDS * REPEATS
 OnFold = Callable[[], None]
 
 
-def drawn(ids: Sequence[int], always: Collection[int] = ()) -> list[int]:
-    """The conversations to learn from, in the order of `ids`: all, or `MOST`, of which those of `always` come before
-    others that are drawn at random."""
+def drawn(ids: Sequence[int], first: Container[int] = ()) -> list[int]:
+    """At most `MOST` of some conversations, in their order: those that are in `first` (a set, or a mapping), then
+    others, drawn at random with a fixed seed."""
     if len(ids) <= MOST:
         return list(ids)
-    kept = [at for at, key in enumerate(ids) if key in always][:MOST]
-    others = [at for at, key in enumerate(ids) if key not in always]
+    wanted = [at for at, key in enumerate(ids) if key in first]
+    others = [at for at, key in enumerate(ids) if key not in first]
     random = np.random.default_rng(SEED)
-    chosen = random.choice(others, MOST - len(kept), replace=False).tolist()
-    return [ids[at] for at in sorted([*kept, *chosen])]
+    if len(wanted) > MOST:
+        wanted = random.choice(wanted, MOST, replace=False).tolist()
+    chosen = random.choice(others, MOST - len(wanted), replace=False).tolist() if others else []
+    return [ids[at] for at in sorted([*wanted, *chosen])]
 
 
 @dataclass(frozen=True, slots=True)

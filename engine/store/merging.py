@@ -24,6 +24,7 @@ from urllib.parse import quote
 from engine.errors import ProjectDamaged, ProjectError
 from engine.number_format import counted
 from engine.store import cjk_index, facets, settings, verdicts
+from engine.store.completeness import score_sets
 from engine.store.file.failures import translate_file_errors
 from engine.store.project import Project
 from engine.store.sql import MESSAGE_BITS
@@ -126,6 +127,7 @@ def merge(paths: Sequence[str], target: str) -> list[Taken]:
         with translate_file_errors(target):
             _copy(paths[0], made)
             with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
+                score_sets.drop_unfinished(conn)
                 found = [_take(conn, path) for path in paths[1:]]
             os.rename(made, target)
     finally:
@@ -368,7 +370,8 @@ def _add_records(conn: sqlite3.Connection, taken: Taken) -> None:
 
 
 def _leave_probes_out(conn: sqlite3.Connection, taken: Taken) -> None:
-    """Makes `probe_set (config_hash)`: sets of a probe of which both files have scores, and the unfinished one.
+    """Makes `probe_set (config_hash)`: sets of a probe of which both files have scores, and the one that the other file
+    has not finished.
 
     Their configuration names conversations by id, so that two sets of one name may come from probes fitted to different
     conversations. They are not mixed.
@@ -377,8 +380,6 @@ def _leave_probes_out(conn: sqlite3.Connection, taken: Taken) -> None:
         "CREATE TEMP TABLE probe_set AS SELECT config_hash FROM main.score_config AS c WHERE mode = 'probe'"
         " AND EXISTS (SELECT 1 FROM main.score AS s WHERE s.config_hash = c.config_hash)"
         " AND EXISTS (SELECT 1 FROM other.score AS s WHERE s.config_hash = c.config_hash)"
-        " UNION SELECT json_extract(value, '$') FROM other.setting WHERE key = ? AND value <> 'null'",
-        (settings.UNFINISHED,),
     )
     (number,) = conn.execute(
         "SELECT count(*) FROM other.score AS o JOIN match AS m ON m.old = o.conversation_id WHERE"
@@ -390,6 +391,11 @@ def _leave_probes_out(conn: sqlite3.Connection, taken: Taken) -> None:
             f"{counted(number, 'score')} of a probe that was fitted to other conversations:"
             " `run complete` fits one to all, from what was read."
         )
+    # The scores of a fit that did not finish are no set.
+    conn.execute(
+        "INSERT INTO probe_set SELECT json_extract(value, '$') FROM other.setting WHERE key = ? AND value <> 'null'",
+        (settings.UNFINISHED,),
+    )
 
 
 def _add_results(conn: sqlite3.Connection, results: _Results, taken: Taken) -> None:

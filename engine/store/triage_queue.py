@@ -202,10 +202,11 @@ def _disagreeing(
         "SELECT a.conversation_id, a.p_end_normalised, b.p_end_normalised, b.config_hash"
         " FROM score AS b NOT INDEXED CROSS JOIN score AS a"
         " ON a.conversation_id = b.conversation_id AND a.config_hash = ?"
-        " WHERE b.config_hash <> a.config_hash AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
+        " WHERE b.config_hash <> a.config_hash AND b.config_hash IS NOT ?"
+        " AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
         f" AND {shown_state} <> {other_state}"
         " ORDER BY abs(a.p_end_normalised - b.p_end_normalised) DESC, a.conversation_id",
-        (config, *shown_values, *other_values),
+        (config, settings.get(conn, settings.UNFINISHED), *shown_values, *other_values),
     ):
         if key in seen or not among.flags[key]:
             continue

@@ -15,8 +15,8 @@ ResultT = TypeVar("ResultT")
 
 
 class BaseApp(App[ResultT], inherit_bindings=False):
-    """Writes the traceback of an exception that ends the app to the log and the terminal, without the values of
-    variables: API keys and conversations may be among them, and people paste tracebacks into reports."""
+    """Copies any text. Writes the traceback of an exception that ends the app to the log and the terminal, without the
+    values of variables: API keys and conversations may be among them, and people paste tracebacks into reports."""
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copies a text; a lone surrogate in it, which no terminal takes, becomes U+FFFD."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import unwrap
@@ -64,7 +65,7 @@ class Command:
 
 
 class Palette(IgnoresLateEvents, CommandPalette):
-    """Textual's palette; once it is closed, what is on its way no longer looks up widgets, which are removed."""
+    """Textual's palette; once it is closed, a search on its way does not look up its list, which is removed."""
 
     def on_mount(self) -> None:
         """Bounds what is typed, as in `LineInput`."""
@@ -82,6 +83,10 @@ class Palette(IgnoresLateEvents, CommandPalette):
         # A key that was typed just before the palette closed starts this afterwards.
         if self._has_list():
             await unwrap(CommandPalette._gather_commands)(self, search_value)
+
+    def _action_command_list(self, action: str) -> None:
+        with suppress(KeyError):  # a page down before the list is laid out
+            super()._action_command_list(action)
 
 
 class WorkbenchCommands(Provider):

@@ -84,7 +84,8 @@ class SecondGoalsDialog(Dialog[None]):
         nothing.display = not self._listed
         nothing.update(
             Content(
-                f"No other goal has a share of {number_format.figure(LEAST_SHARE)} or more. a lists those with less."
+                f"No other goal has a share of {number_format.figure(LEAST_SHARE)} or more."
+                " Press a to list those with less."
                 if self._least
                 else "No other goal is near."
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from contextlib import suppress
+from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
@@ -22,3 +23,7 @@ class Choices(Keyed, OptionList, inherit_bindings=False):
         Binding("end", "last", "Last line", show=False),
         Binding("enter", "select", "Choose", show=False),
     ]
+
+    def _move_page(self, direction: Literal[-1, 1]) -> None:
+        with suppress(KeyError):  # a key before the list is laid out
+            super()._move_page(direction)

@@ -128,7 +128,7 @@ def remaining_content(facts: Facts) -> Content:
     if remaining is None:
         below = facts.row.state == "incomplete"
         why = (
-            "not written yet; scoring on the overview writes them"
+            "not written yet; run scoring on the overview to write them"
             if below
             else "written only below the threshold"
         )

@@ -63,7 +63,7 @@ def continue_if_suspended(pid: int) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
-def where_it_is(session: Session) -> str:
+def abort_and_read_stacks(session: Session) -> str:
     """Ends a program that does not answer, and returns what its threads were doing."""
     terminal = session.terminal
     before = len(terminal.output)
@@ -106,7 +106,7 @@ def walk(
                 session.terminal.press(QUITS)
             code = session.end()
         except (AssertionError, OSError) as error:
-            return f"{error} after {pressed[-25:]}; its threads: {where_it_is(session)}"
+            return f"{error} after {pressed[-25:]}; its threads: {abort_and_read_stacks(session)}"
         finally:
             outcome.written += len(session.terminal.output)
     said = " ".join(session.screen.text().split())
@@ -125,7 +125,7 @@ def campaign(
         folder = Path(name)
         made = prepared(folder, only)
         log = folder / "home" / "cache" / "logs" / "workbench.log"
-        os.environ["PYTHONFAULTHANDLER"] = "1"  # see `where_it_is`
+        os.environ["PYTHONFAULTHANDLER"] = "1"  # see `abort_and_read_stacks`
         for number in until_stopped(count()):
             left = keys - outcome.keys.total()
             if left <= 0:

@@ -292,19 +292,19 @@ async def take(step: Step, pilot: Pilot[Any], emit: Callable[[Event], None]) -> 
         app.screen._on_timer_update()
 
 
-class Silent(BaseException):
+class NoAnswer(BaseException):
     """A step took too long; the text says where each task waits."""
 
 
-def silent(number: int, frame: object) -> None:
+def raise_no_answer(number: int, frame: object) -> None:
     """Ends a step that took too long, also one that never gives the event loop back."""
     waiting = [f"{task.get_name()}: {task.get_stack(limit=1)}" for task in asyncio.all_tasks()]
-    raise Silent(f"no answer for {SECONDS} s; {'; '.join(waiting)}")
+    raise NoAnswer(f"no answer for {SECONDS} s; {'; '.join(waiting)}")
 
 
 async def walk(path: Path, steps: Steps, outcome: Outcome, taken: list[Step]) -> str:
     """Takes steps on a project, which are added to `taken`; returns what ended the program, empty where nothing did."""
-    signal.signal(signal.SIGALRM, silent)
+    signal.signal(signal.SIGALRM, raise_no_answer)
     with Workspace(path) as workspace:
         app = WorkbenchApp(workspace.services(), workspace.subscribe)
         walked = iter(steps(app))
@@ -341,7 +341,7 @@ async def walk(path: Path, steps: Steps, outcome: Outcome, taken: list[Step]) ->
     return ""
 
 
-class Yielding(subprocess.Popen[Any]):
+class LowPriorityProcess(subprocess.Popen[Any]):
     """A process that runs where no key needs the processor: each walk starts some that train or ask a model."""
 
     def __init__(self, args: Sequence[str], **options: Any) -> None:
@@ -353,9 +353,12 @@ def walk_copy(source: Path, folder: Path, steps: Steps, outcome: Outcome) -> tup
     copy, taken = folder / "walk" / source.name, list[Step]()
     shutil.copytree(source.parent, copy.parent)
     try:
-        with patch.object(subprocess, "Popen", Yielding):
+        with patch.object(subprocess, "Popen", LowPriorityProcess):
             return asyncio.run(walk(copy, steps, outcome, taken)), taken
-    except (Silent, RecursionError) as error:  # tasks that wait for each other cannot be cancelled
+    except (
+        NoAnswer,
+        RecursionError,
+    ) as error:  # tasks that wait for each other cannot be cancelled
         return str(error.__context__ if isinstance(error, RecursionError) else error), taken
     finally:
         signal.alarm(0)

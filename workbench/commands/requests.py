@@ -236,7 +236,9 @@ def undo(arguments: argparse.Namespace) -> int:
         services = workspace.services()
         undone = services.requests.undo(arguments.annotator)
         if undone is None:
-            raise NotYet("There is nothing to undo.")
+            raise NotYet(
+                "There is nothing to undo.", "`workbench requests mark` makes the first mark."
+            )
         [row] = services.conversations.rows([undone.conversation_id])
         turn = services.conversations.messages(row.id)[undone.message].turn
     said = "a request begins" if undone.begins else "no request begins"

@@ -79,7 +79,10 @@ def second_goals(arguments: argparse.Namespace) -> int:
 def _undo(services: Services, arguments: argparse.Namespace) -> int:
     undone = services.goals.undo_second_goal(arguments.annotator)
     if undone is None:
-        raise NotYet("There is nothing to undo.")
+        raise NotYet(
+            "There is nothing to undo.",
+            "`workbench second-goals PROJECT CONVERSATION --confirm GOAL` confirms one.",
+        )
     if arguments.json:
         print_json({"undone": asdict(undone)})
     else:

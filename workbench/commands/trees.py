@@ -144,6 +144,6 @@ def run_trees(arguments: argparse.Namespace) -> int:
     else:
         print_text(f"{counted(len(grown), 'tree')}, median of {figures['median_leaves']} leaves")
     if missing:
-        narrate(f"{missing:,} conversations have no tree; `export trees` says why.")
+        narrate(f"Without a tree: {counted(missing, 'conversation')}; `export trees` says why.")
         return WITH_GAPS
     return DONE

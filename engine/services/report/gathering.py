@@ -105,12 +105,12 @@ class _Report:
         yield Paragraph(
             f"{counted(counts.conversations, 'conversation')} with {counted(counts.messages, 'message')} and"
             f" {counted(counts.turns, 'turn')}, from {counted(counts.sources, 'source')}."
+            + (f" Exact duplicates left out: {counts.duplicates:,}." if counts.duplicates else "")
             + (
-                f" {counts.duplicates:,} exact duplicates were left out."
-                if counts.duplicates
+                f" Records that could not be read: {counts.quarantined:,}."
+                if counts.quarantined
                 else ""
             )
-            + (f" {counts.quarantined:,} records could not be read." if counts.quarantined else "")
         )
         for title, field in (
             ("Sources", "source"),

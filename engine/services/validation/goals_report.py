@@ -29,7 +29,7 @@ def table(found: GoalValidation) -> ReportTable:
     def row(name: str, one: GoldAgreement) -> ReportRow:
         return ReportRow(
             (name, one.groups, one.v, one.ari, one.homogeneity, one.completeness),
-            means=f"{counted(one.groups, 'group')}",
+            means=counted(one.groups, "group"),
             conclusions=contrasts_about(name, found.contrasts),
             details={"nmi": one.v.value},
         )

@@ -33,6 +33,7 @@ from engine.store.completeness.hidden_states import StateEntry
 from engine.store.goals import clusterings
 from engine.store.goals import groups as goal_groups
 from engine.store.project import Project
+from engine.store.sql import snapshot
 from engine.store.watched import WatchedEntry
 
 Event = dict[str, Any]
@@ -73,7 +74,8 @@ class WatchStage:
             assigning: The stages that assign conversations to the goals that are shown; raises `UsageError` where
                 nothing was clustered.
             emit: Called with each event.
-            on_rules: Called once with the rules in force, and the number of past conversations.
+            on_rules: Called once with the rules in force, and the number of past conversations that they are learned
+                from.
             every: Seconds between two looks.
             idle: Seconds without growth after which a conversation counts as ended.
             precision: Least precision of a signal.
@@ -123,7 +125,7 @@ class WatchStage:
         """
         yield from self._of(self._reading, run_id)
         self._reading.growing = True
-        with self._project.reading() as conn:
+        with self._project.reading() as conn, snapshot(conn):
             reported = watched.reported(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running(conn)
@@ -199,8 +201,8 @@ class WatchStage:
             self._part = None
 
     def _fit(self, past: Sequence[StateEntry]) -> tuple[probe.Probe, list[Floats], Ints]:
-        """A probe of all past conversations, the curve of each by probes that never saw it, and the number of its group
-        of nearly equal ones."""
+        """A probe of past conversations, the curve of each by probes that never saw it, and the number of its group of
+        nearly equal ones."""
         if len(past) < LEAST_FOR_PROBE:
             raise NotYet(
                 f"A watch needs {LEAST_FOR_PROBE} past conversations in the project; there are {len(past):,}.",
@@ -233,7 +235,9 @@ class WatchStage:
         found = {}
         with self._project.reading() as conn:
             for key, _, _, state in hidden_states.last(conn, self._reading.config_hash):
-                (found[key],) = fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])
+                found[key] = float(
+                    fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])[0]
+                )
         return found
 
     def _past(

@@ -39,8 +39,8 @@ CHUNK = 500
 """Conversations whose text is read at once for the keyword rule."""
 
 SCORED_AT_ONCE = 2_000
-"""Conversations whose scores are stored in one transaction; the states of those that were not drawn are in memory
-meanwhile, and what a person writes waits for it."""
+"""Conversations whose scores are stored in one transaction. More would hold more states in memory, and make what a
+person writes wait longer."""
 
 STEPS = probe.STEPS * 2
 """Folds of the probe, and of position alone."""
@@ -162,8 +162,8 @@ class FittingStage(CpuStage):
             return hidden_states.readable(conn, self._states_key())
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Fits, tests and stores the scores, and puts them in force with the last; does nothing if they are stored
-        already. What a cancel or a crash leaves of them is no set: the next run fits again and stores the others.
+        """Fits, tests and stores the scores in batches; the last batch puts the set in force. Does nothing if the set
+        is stored. What a cancel or a crash leaves of it stays hidden, and the next run begins anew.
 
         Raises:
             UsageError: There are too few conversations for a probe, and the bundled one does not fit the model.
@@ -200,21 +200,25 @@ class FittingStage(CpuStage):
         name = fitted.bundled or model.adapter_name
         config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
 
-        def store(conn: sqlite3.Connection, entries: Sequence[ScoreEntry], last: bool) -> None:
-            score_sets.begin(conn, config)
-            there = scores.stored(conn, key, [entry.conversation_id for entry in entries])
-            missing = [entry for entry in entries if entry.conversation_id not in there]
-            scores.add(conn, key, run_id, missing)
+        def store(
+            conn: sqlite3.Connection, entries: Sequence[ScoreEntry], first: bool, last: bool
+        ) -> None:
+            self._check()  # a thread that was cancelled runs on until here
+            if first:
+                score_sets.begin_set(conn, config)
+            scores.add(conn, key, run_id, entries)
             if last:
-                score_sets.finish(conn)
+                score_sets.finish_set(conn)
                 self._put_in_force(conn, key)
                 runs.count(conn, run_id, STEPS, STEPS)
 
-        scored = 0
+        before = scored = 0
         for done, entries in _score_entries(self._project, read, fitted):
+            last = done == len(read.ids)
+            self._project.write(partial(store, entries=entries, first=not before, last=last))
+            before = done
             scored += sum(bool(entry.boundaries) for entry in entries)
-            self._project.write(partial(store, entries=entries, last=done == len(read.ids)))
-            if done < len(read.ids):
+            if not last:
                 report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
         return scored
 

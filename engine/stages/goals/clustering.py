@@ -158,11 +158,11 @@ class ClusterStage(CpuStage):
         )
         outliers = int((made.found.labels < 0).sum())
         what = counted(len(made.ids), "conversation")
-        self._summary = f"Clustered {what} into {made.found.k}, {outliers:,} outliers."
+        self._summary = f"Clustered {what} into {made.found.k}, {counted(outliers, 'outlier')}."
         taken = len(self._decision_log.history(self.clustering_id))
         waiting = len(self._decision_log.unplaced(self.clustering_id))
         if taken or waiting:
-            self._summary += f" {taken:,} decisions were taken over, {waiting:,} found no place."
+            self._summary += f" Decisions taken over: {taken:,}; without a place: {waiting:,}."
 
 
 def _clusters(

@@ -159,7 +159,7 @@ class DecideStage:
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Merged {self.merged:,} pairs"
+        text = f"Merged {counted(self.merged, 'pair')}"
         if self.refused:
             text += f", refused {self.refused:,}"
         if self._asking is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from engine.goals.merges.merge_state import MergeState
 from engine.jobs.contract import Progress
 from engine.model.prompt_files import Prompt
+from engine.number_format import counted
 from engine.records.goals import Pair
 from engine.stages.block_stage import ModelStage
 from engine.stages.goals.clustering import ClusterStage
@@ -124,7 +125,7 @@ class ProposeStage(ModelStage):
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
-        text = f"Asked {self._work.model.label} about {self.asked:,} pairs of groups."
+        text = f"Asked {self._work.model.label} about {counted(self.asked, 'pair')} of groups."
         return text + self._work.spent()
 
     def _state(self) -> MergeState:

@@ -48,19 +48,25 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     )
 
 
-def begin(conn: sqlite3.Connection, config: ScoreConfig) -> None:
-    """Stores a configuration whose scores take several transactions; it is no set before `finish`. One that was begun
-    earlier and never finished is deleted."""
-    earlier = settings.get(conn, settings.UNFINISHED)
-    if earlier not in (None, config.config_hash):
-        drop(conn, earlier)
+def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
+    """Stores the configuration of a set whose scores take several transactions. The set stays hidden until
+    `finish_set`."""
+    drop_unfinished(conn)
     register(conn, config)
     settings.put(conn, settings.UNFINISHED, config.config_hash)
 
 
-def finish(conn: sqlite3.Connection) -> None:
-    """Makes a set of what was begun."""
+def finish_set(conn: sqlite3.Connection) -> None:
+    """Shows the set that was begun."""
     settings.put(conn, settings.UNFINISHED, None)
+
+
+def drop_unfinished(conn: sqlite3.Connection) -> None:
+    """Deletes a set that was begun and never finished, if there is one."""
+    key = settings.get(conn, settings.UNFINISHED)
+    if key is not None:
+        drop(conn, key)
+        settings.put(conn, settings.UNFINISHED, None)
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
@@ -76,7 +82,7 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
 
 
 def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
-    """Whether a configuration has scores, all of them where it was begun with `begin`."""
+    """Whether a configuration has scores, all of them where it was begun with `begin_set`."""
     if config_hash == settings.get(conn, settings.UNFINISHED):
         return False
     row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))

@@ -123,19 +123,6 @@ def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     return array("q", (row[0] for row in rows))
 
 
-def stored(conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]) -> set[int]:
-    """Those of these conversations that have a score, or a reason for none, under a configuration."""
-    return {
-        row[0]
-        for keys in chunks(ids)
-        for row in conn.execute(
-            "SELECT conversation_id FROM score WHERE config_hash = ?"
-            f" AND conversation_id IN ({placeholders(keys)})",
-            (config_hash, *keys),
-        )
-    }
-
-
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Ids of the conversations whose score under a configuration is below the threshold; in id order."""
     rows = conn.execute(

@@ -278,7 +278,7 @@ class EndpointModel(ModelClient):
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
         account = self._fleet.account
-        words = f"{counted(account.requests, 'request')}"
+        words = counted(account.requests, "request")
         words += f", {account.cached:,} more answered from the cache" if account.cached else ""
         words += f", {account.again:,} sent again" if account.again else ""
         words += f"; {account.read:,} tokens read, {account.written:,} written"

@@ -218,22 +218,23 @@ def test_scores_of_probes_fitted_apart_are_not_mixed(tmp_path: Path) -> None:
     assert taken.left_out[0].startswith("2 scores of a probe")
 
 
-def test_an_unfinished_set_is_left_out(tmp_path: Path) -> None:
-    """Scores that a cancelled fit of a probe left are no set, so they do not come along; finished ones do."""
-    new(tmp_path / "a.wb", ["1"]).close()
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_an_unfinished_set_is_left_out(tmp_path: Path, order: str) -> None:
+    """Scores that a cancelled fit of a probe left are no set, in whichever file they are; the same set, finished in the
+    other file, comes along."""
     config = score_sets.ScoreConfig("begun", "probe", "m")
-    with new(tmp_path / "b.wb", ["1"]) as project:
-        give_scores(project, {1: 0.4})
-        project.write(lambda conn: score_sets.begin(conn, config))
-        entry = ScoreEntry(1, (BoundaryEntry(0, 0, 1, 0.5, 0.5),), None, 9)
-        project.write(lambda conn: scores.add(conn, "begun", 1, [entry]))
-    (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
-    assert taken.left_out[0].startswith("1 score of a probe")
-    assert [row[1] for row in content(tmp_path / "m.wb")["score"]] == ["config-a"]
-    with Project.open(tmp_path / "b.wb") as project:
-        project.write(score_sets.finish)
-    merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "n.wb"))
-    assert content(tmp_path / "n.wb")["score"] == content(tmp_path / "b.wb")["score"]
+    entries = [ScoreEntry(key, (BoundaryEntry(0, 0, 1, 0.5, 0.5),), None, 9) for key in (1, 2)]
+    for name, known in (("a", entries[:1]), ("b", entries)):
+        with new(tmp_path / f"{name}.wb", "12") as project:
+            give_scores(project, {1: 0.4, 2: 0.6})
+            project.write(lambda conn: score_sets.begin_set(conn, config))
+            project.write(partial(scores.add, config_hash="begun", run_id=1, entries=known))
+            if name == "b":
+                project.write(score_sets.finish_set)
+    merge([str(tmp_path / f"{name}.wb") for name in order], str(tmp_path / "m.wb"))
+    assert content(tmp_path / "m.wb")["score"] == content(tmp_path / "b.wb")["score"]
+    with Project.open(tmp_path / "m.wb") as project, project.reading() as conn:
+        assert score_sets.is_stored(conn, "begun")
 
 
 def test_scores_are_in_force_where_the_first_has_none(tmp_path: Path) -> None:

@@ -10,16 +10,20 @@ from tests.screens.driving import wait_for_idle
 
 
 class OneLine(App[None]):
-    """An app of one line."""
+    """An app of one line that begins with so many letters."""
+
+    def __init__(self, letters: int) -> None:
+        super().__init__()
+        self.letters = letters
 
     def compose(self) -> ComposeResult:
         """The line."""
-        yield LineInput("x" * (MOST_TYPED - 2), select_on_focus=False)
+        yield LineInput("x" * self.letters, select_on_focus=False)
 
 
 async def test_more_than_it_takes_is_not_taken() -> None:
     """What fits is typed; a paste that does not fit changes nothing, and a notice says so."""
-    app = OneLine()
+    app = OneLine(MOST_TYPED - 2)
     async with app.run_test() as pilot:
         line = app.query_one(LineInput)
         await pilot.press("end", "a")
@@ -34,3 +38,13 @@ async def test_more_than_it_takes_is_not_taken() -> None:
         app.post_message(Paste("b"))
         await pilot.pause()
         assert line.value.endswith("xab")
+
+
+async def test_a_longer_value_can_be_shortened() -> None:
+    """A value that was there before and is longer than what a person may type can be shortened, not lengthened."""
+    app = OneLine(MOST_TYPED + 1_000)
+    async with app.run_test() as pilot:
+        line = app.query_one(LineInput)
+        await pilot.press("end", "backspace", "backspace", "a", "a")
+        assert len(line.value) == MOST_TYPED + 998
+        assert len(app._notifications) == 1  # for both letters

@@ -245,8 +245,7 @@ class TestFitting:
     def test_a_cancel_while_scores_are_stored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What a cancel leaves of the scores is no set; the next run stores the others, and all are those of a run
-        that nobody disturbed."""
+        """What a cancel leaves of the scores stays hidden; the next run stores those of a run that nobody disturbed."""
         give_states(project, list(range(1, COUNT + 1)))
         monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
         key = cancelled_while_storing(project, monkeypatch)
