@@ -15,6 +15,7 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import ConversationRow
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.store import second_verdicts, triage_queue, verdicts
+from engine.store import settings as project_settings
 from engine.store.conversations import ConversationStore
 from engine.store.migrations.schema import migrate
 from engine.store.project import Project
@@ -287,6 +288,9 @@ class TestQueue:
         assert page.items[0].why == (
             "disagreement: tiny.gguf says incomplete, tiny.gguf says complete"
         )
+        unfinished = project_settings.UNFINISHED
+        project.write(lambda conn: project_settings.put(conn, unfinished, "config-b"))
+        assert TriageStore(project).queue("disagreement").items == []
 
     def test_people_who_disagree(self, project: Project) -> None:
         """The order `people` has what people disagree on, with what each says, until somebody decides."""
