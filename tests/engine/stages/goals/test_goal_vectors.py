@@ -191,7 +191,7 @@ class TestClustering:
         made = decision_log.state(other.clustering_id or 0)
 
         assert made.forbidden
-        assert "were taken over, 0 found no place" in outcomes[1].message
+        assert "without a place: 0." in outcomes[1].message
 
     def test_cancelled_before_the_start(self, project: Project, decision_log: DecisionLog) -> None:
         """A stage that is interrupted before its turn writes nothing."""
