@@ -205,9 +205,8 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         while (depth := len(self.screen_stack)) > 1:
             if not await self.run_action("leave", self.screen):
                 await self.pop_screen()
-            if (
-                len(self.screen_stack) >= depth
-            ):  # the screen asks first, or ended something of its own
+            # The screen asks first, or ended something of its own.
+            if len(self.screen_stack) >= depth:
                 return
 
     def action_cancel_job(self) -> None:
