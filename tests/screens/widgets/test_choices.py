@@ -14,9 +14,9 @@ class OneList(App[None]):
         """The list."""
         yield Choices("a", "b", "c")
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         """The key."""
-        self.query_one(Choices).action_page_down()
+        await self.run_action("page_down", self.query_one(Choices))
 
 
 async def test_page_down_before_the_list_is_laid_out() -> None:
