@@ -407,10 +407,15 @@ def is_trainer(pid: int) -> bool:
 
 def is_running(pid: int) -> bool:
     """Whether a process is there and not a zombie."""
+    return process_state(pid) not in ("", "Z")
+
+
+def process_state(pid: int) -> str:
+    """The letter of a process's state as in `proc(5)`, such as T where it is stopped; empty where it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""
 
 
 def integrity(path: Path) -> str:

@@ -19,13 +19,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
 from engine.conversation import without_surrogates
+from tests.campaign.kills import process_state
 from tests.campaign.stopping import until_stopped
 from tests.campaign.walk import OFTEN, PROJECTS, SIZES, bound_keys, prepared
 from tests.terminal.payloads import PAYLOADS
@@ -58,9 +58,8 @@ class Outcome:
 
 def continue_if_suspended(pid: int) -> None:
     """Lets a program go on that was suspended from its palette, as the `fg` of a shell does."""
-    with suppress(OSError):  # it ended
-        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
-            os.kill(pid, signal.SIGCONT)
+    if process_state(pid) == "T":
+        os.kill(pid, signal.SIGCONT)
 
 
 def abort_and_read_stacks(session: Session) -> str:

@@ -355,10 +355,8 @@ def walk_copy(source: Path, folder: Path, steps: Steps, outcome: Outcome) -> tup
     try:
         with patch.object(subprocess, "Popen", LowPriorityProcess):
             return asyncio.run(walk(copy, steps, outcome, taken)), taken
-    except (
-        NoAnswer,
-        RecursionError,
-    ) as error:  # tasks that wait for each other cannot be cancelled
+    except (NoAnswer, RecursionError) as error:
+        # Tasks that wait for each other cannot be cancelled: asyncio recurses for ever.
         return str(error.__context__ if isinstance(error, RecursionError) else error), taken
     finally:
         signal.alarm(0)

@@ -143,11 +143,12 @@ class WatchStage:
         rules = calibrate(self._past(past, curves, group, said, risks), self._precision)
         self._on_rules(rules, len(past))
         if not reported:
-            ends = self._ends(fitted)
-            ends |= {
+            ends = {
                 one.conversation_id: float(curve[-1])
                 for one, curve in zip(past, curves, strict=True)
             }
+            if len(ended) > len(past):
+                ends = self._ends(fitted) | ends
             rows = [WatchedEntry(key, count, ends.get(key)) for key, count in counts.items()]
             began = self._utc(0)
             self._project.write(lambda conn: watched.begin(conn, rows, began))

@@ -212,11 +212,10 @@ class FittingStage(CpuStage):
                 self._put_in_force(conn, key)
                 runs.count(conn, run_id, STEPS, STEPS)
 
-        before = scored = 0
-        for done, entries in _score_entries(self._project, read, fitted):
+        scored = 0
+        for nth, (done, entries) in enumerate(_score_entries(self._project, read, fitted)):
             last = done == len(read.ids)
-            self._project.write(partial(store, entries=entries, first=not before, last=last))
-            before = done
+            self._project.write(partial(store, entries=entries, first=nth == 0, last=last))
             scored += sum(bool(entry.boundaries) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
