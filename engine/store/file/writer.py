@@ -9,28 +9,36 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from engine.store.file.lock import WriteLock
+
 T = TypeVar("T")
 
-_Work = tuple[Callable[[sqlite3.Connection], Any], "Future[Any]"]
+_Work = tuple[Callable[[sqlite3.Connection], Any], bool, "Future[Any]"]
 
 
 class Writer:
-    """Runs functions one after another, each in a transaction of its own.
+    """Runs functions one after another, each in a transaction of its own, on a file that is still what it was.
 
     The thread is a daemon, so that quitting never waits for it; a transaction that is cut short is undone by
     SQLite at the next open.
     """
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
+    def __init__(self, conn: sqlite3.Connection, lock: WriteLock) -> None:
         self._conn = conn
+        self._lock = lock
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._loop, name="project-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, fn: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Queues `fn`; the future has its result once the transaction is committed.
+    def submit(
+        self, fn: Callable[[sqlite3.Connection], T], *, transaction: bool = True
+    ) -> Future[T]:
+        """Queues `fn`; the future has its result once the transaction is committed, or a ProjectMoved.
+
+        Args:
+            transaction: Without one, `fn` is run as it is, on whatever became of the file.
 
         Raises:
             RuntimeError: the writer is closed, or `submit` is called from inside a transaction, whose own
@@ -42,7 +50,7 @@ class Writer:
         with self._closing:
             if self._closed:
                 raise RuntimeError("the project is closed")
-            self._queue.put((fn, future))
+            self._queue.put((fn, transaction, future))
         return future
 
     def close(self, timeout: float) -> bool:
@@ -59,11 +67,11 @@ class Writer:
 
     def _loop(self) -> None:
         while (work := self._queue.get()) is not None:
-            fn, future = work
+            fn, transaction, future = work
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                result = self._in_transaction(fn)
+                result = self._in_transaction(fn) if transaction else fn(self._conn)
             except BaseException as error:  # noqa: BLE001 - belongs to the caller, who waits on the future
                 future.set_exception(error)
             else:
@@ -72,12 +80,15 @@ class Writer:
             del work, fn, future
 
     def _in_transaction(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        self._lock.check()
         self._conn.execute("BEGIN IMMEDIATE")
         try:
             result = fn(self._conn)
+            self._lock.check()  # it may have taken long
             self._conn.execute("COMMIT")
         except BaseException:
             if self._conn.in_transaction:  # a full disk may have ended it already
                 self._conn.execute("ROLLBACK")
             raise
+        self._lock.note_write()  # SQLite may have moved a part of its log into the file
         return result
