@@ -50,7 +50,8 @@ class Project:
     Attributes:
         path: As given by the caller.
         read_only: Why nothing can be written, a few words; None for a writable project. A project that another program
-            moves or changes becomes read-only at the next write.
+                moves or changes becomes read-only at the next write.
+        waits_for_writer: Whether it is read-only because another one writes it.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Project:
     ) -> None:
         self.path = path
         self.read_only = read_only
+        self.waits_for_writer = False
         self._hint = ""
         self._real = real
         self._file = file
@@ -197,7 +199,7 @@ class Project:
             project = cls(
                 given, real, read_only=str(why), immutable=immutable, file=file, lock=None
             )
-            project._hint = why.hint
+            project._hint, project.waits_for_writer = why.hint, why.locked
             try:
                 _check_beginning(given, file)
                 check_readable(real, file)

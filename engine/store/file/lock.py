@@ -253,7 +253,7 @@ class WriteLock:
             what = f"{name} was replaced by another file"
         except OSError:
             is_mine = False
-            what = f"{name} was moved to {where}" if where else f"{name} was moved or deleted"
+            what = f"{name} was {'moved to ' + _shown(where, self._project) if where else 'moved or deleted'}"
         if not is_mine:
             hint = (
                 f"What was stored is in {where}: open that."
@@ -282,6 +282,10 @@ class WriteLock:
     def looks_as_before(self) -> bool:
         """Whether the content is still that of `note_write`, as far as samples tell, though the time has changed."""
         return self.file is not None and self.file.sample() == self._sample
+
+    def log_size(self) -> int:
+        """Bytes of SQLite's log."""
+        return _size_of_log(self._project)
 
     def release(self) -> None:
         """Releases the lock; the lock file stays only beside a log. May be called twice."""
@@ -347,10 +351,7 @@ def check_log(project_path: str) -> None:
 
 def has_log(project_path: str) -> bool:
     """Whether SQLite's log with content is beside a project."""
-    try:
-        return os.path.getsize(project_path + "-wal") > 0
-    except OSError:
-        return False
+    return _size_of_log(project_path) > 0
 
 
 def is_running(pid: int) -> bool:
@@ -362,6 +363,13 @@ def is_running(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _size_of_log(project_path: str) -> int:
+    try:
+        return os.path.getsize(project_path + "-wal")
+    except OSError:
+        return 0
 
 
 def _linked(path: str) -> ProjectLinked:
@@ -413,6 +421,11 @@ def _named_in(owner: dict[str, object]) -> tuple[str, bool]:
 
 def _named(pid: int) -> str:
     return f"another workbench (pid {pid})" if pid else "another workbench"
+
+
+def _shown(path: str, beside: str) -> str:
+    """A path as it is said of another one: without the folder where that is the same."""
+    return os.path.basename(path) if os.path.dirname(path) == os.path.dirname(beside) else path
 
 
 def _present_path(fd: int) -> str | None:

@@ -9,9 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from engine.errors import ProjectMoved
 from engine.store.file.lock import WriteLock
 
 T = TypeVar("T")
+
+LARGE_LOG = 4 << 20
+"""Bytes of SQLite's log from which on it is written into the file; as many as SQLite would let it have."""
 
 _Work = tuple[Callable[[sqlite3.Connection], Any], bool, "Future[Any]"]
 
@@ -26,6 +30,8 @@ class Writer:
     def __init__(self, conn: sqlite3.Connection, lock: WriteLock) -> None:
         self._conn = conn
         self._lock = lock
+        conn.execute("PRAGMA wal_autocheckpoint = 0")
+        conn.execute(f"PRAGMA journal_size_limit = {LARGE_LOG}")
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
@@ -90,5 +96,22 @@ class Writer:
             if self._conn.in_transaction:  # a full disk may have ended it already
                 self._conn.execute("ROLLBACK")
             raise
-        self._lock.note_write()  # SQLite may have moved a part of its log into the file
+        self._fold_large_log()
         return result
+
+    def _fold_large_log(self) -> None:
+        """Does what SQLite would do by itself, between two looks at the file, so that writes of others are noticed.
+
+        Raises:
+            ProjectMoved: Another program wrote into the file while it was written.
+        """
+        try:
+            self._lock.check()
+        except ProjectMoved as moved:
+            if moved.overwritten:
+                raise
+            return  # what was committed gets into the file at the next write, or at the end
+        if self._lock.log_size() > LARGE_LOG:
+            # it goes on with a part if readers need the rest, and the next write tries again
+            self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._lock.note_write()

@@ -122,12 +122,10 @@ def test_a_file_that_was_renamed_is_whole_and_no_longer_written(
     """The first write after a rename fails and names the new path, where at once everything is that was stored."""
     other = path.with_name("u.wb")
     path.rename(other)
-    with pytest.raises(
-        ProjectMoved, match=r"^p\.wb was moved to .*u\.wb while it was open"
-    ) as info:
+    with pytest.raises(ProjectMoved, match=r"^p\.wb was moved to u\.wb while it was open") as info:
         write(open_project)
     assert info.value.where == str(other)
-    assert open_project.read_only == f"p.wb was moved to {other} while it was open"
+    assert open_project.read_only == "p.wb was moved to u.wb while it was open"
     with pytest.raises(ProjectMoved):
         write(open_project)
     with closing(sqlite3.connect(f"file:{other}?immutable=1", uri=True)) as conn:
