@@ -27,7 +27,7 @@ from engine.errors import (
 from engine.store import runs
 from engine.store.file.backups import copy_whole, free_name
 from engine.store.file.failures import damaged, translate_file_errors, translate_sqlite_errors
-from engine.store.file.lock import ProjectFile, WriteLock, check_readable
+from engine.store.file.lock import ProjectFile, WriteLock, check_readable, has_log
 from engine.store.file.writer import Writer
 from engine.store.migrations.m001_conversations import APPLICATION_ID
 from engine.store.migrations.schema import SCHEMA, migrate
@@ -179,6 +179,7 @@ class Project:
         conn = _connect(self._real, "rw")
         self._conn = conn
         schema = _check_schema(self.path, conn, allow_empty=create)
+        (mode,) = conn.execute("PRAGMA journal_mode").fetchone()
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = NORMAL")
         # deleted pages hold nothing secret here: nothing is ever deleted but index segments
@@ -188,7 +189,8 @@ class Project:
         if schema < SCHEMA:
             migrate(conn)
         conn.execute("PRAGMA foreign_keys = ON")
-        lock.note_write()
+        if schema < SCHEMA or mode != "wal":
+            lock.note_write()
         self._writer = Writer(conn, lock)
         self.write(runs.interrupt_running)
 
@@ -396,6 +398,10 @@ class Project:
         with contextlib.suppress(sqlite3.Error):
             _fold_log(conn)
         conn.close()
+        if self.is_replaced() and not has_log(self._real):
+            for suffix in ("-wal", "-shm"):  # empty, and of a name that nobody else may use yet
+                with contextlib.suppress(OSError):
+                    os.unlink(self._real + suffix)
 
     def __enter__(self) -> Project:
         return self

@@ -268,7 +268,7 @@ class Moves:
             command = ForkedCommand(words[writer], self._environment, notes)
             end = time.monotonic() + 5
             # before, the command does not know the file
-            while not (folder / "p.wb.lock").exists() and time.monotonic() < end:
+            while not has_content(folder / "p.wb.lock") and time.monotonic() < end:
                 time.sleep(0.002)
         time.sleep(choice.uniform(0, 0.25))
         before = opened.stored() if opened else set()
@@ -348,6 +348,14 @@ class Moves:
             if mixed or len(has[names[0]]) < COUNT:
                 return f"{names[0].name} is mixed: it has {min(mixed, default='too few')}"
         return ""
+
+
+def has_content(path: Path) -> bool:
+    """Whether there is such a file, and something in it."""
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def content(path: Path) -> set[str]:

@@ -34,6 +34,7 @@ _BYTE = 1 << 62
 """The byte of a project file that its writer locks; SQLite locks bytes from 2**30 to 2**30 + 511."""
 
 _SAMPLES = 256
+_LOG_HEADER, _FRAME = 32, 24
 _PAGE = 4096
 
 _IN_THE_WAY = (errno.EACCES, errno.EAGAIN)
@@ -169,6 +170,7 @@ class WriteLock:
         except BaseException:
             self.release()
             raise
+        self.note_write()
         owner: dict[str, object] = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -180,7 +182,6 @@ class WriteLock:
         with contextlib.suppress(OSError):  # on a full disk the lock holds without a name
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, json.dumps(owner).encode(), 0)
-        self.note_write()
 
     def _lock_name(self, until: float) -> None:
         while True:
@@ -246,29 +247,33 @@ class WriteLock:
         """
         if self.file is None:
             return
-        name = os.path.basename(self._project)
-        mine, where = os.fstat(self.file.fd), _present_path(self.file.fd)
+        mine = os.fstat(self.file.fd)
         try:
-            is_mine = os.path.samestat(mine, os.stat(self._project))
-            what = f"{name} was replaced by another file"
+            there = os.stat(self._project)
         except OSError:
-            is_mine = False
-            what = f"{name} was {'moved to ' + _shown(where, self._project) if where else 'moved or deleted'}"
-        if not is_mine:
-            hint = (
-                f"What was stored is in {where}: open that."
-                if where
-                else "Save it as a new file where its screens are open; else see `workbench restore` for backups."
-            )
-            raise ProjectMoved(what, hint, where=where)
+            raise self._moved("moved or deleted") from None
+        if not os.path.samestat(mine, there):
+            raise self._moved("replaced by another file")
         if mine.st_nlink > 1:
-            hint = "Remove the other name, then open it again; what was stored is in the file."
-            raise ProjectMoved(f"{name} was given a second name (a hard link)", hint)
-        if (mine.st_size, mine.st_mtime_ns) != self._written:
-            hint = (
-                f"Open it again to see what is there now; `workbench restore {name}` lists backups."
+            raise ProjectMoved(
+                f"{os.path.basename(self._project)} was given a second name (a hard link)",
+                "Remove the other name, then open it again; what was stored is in the file.",
             )
-            raise ProjectMoved(f"{name} was overwritten by another program", hint, overwritten=True)
+        if (mine.st_size, mine.st_mtime_ns) != self._written:
+            raise _overwritten(self._project)
+
+    def _moved(self, what: str) -> ProjectMoved:
+        assert self.file is not None
+        name, where = os.path.basename(self._project), _present_path(self.file.fd)
+        if where is None:
+            hint = "Save it as a new file where its screens are open; else see `workbench restore` for backups."
+            return ProjectMoved(f"{name} was {what}", hint)
+        in_same_folder = os.path.dirname(where) == os.path.dirname(self._project)
+        return ProjectMoved(
+            f"{name} was moved to {os.path.basename(where) if in_same_folder else where}",
+            f"What was stored is in {where}: open that.",
+            where=where,
+        )
 
     def note_write(self) -> None:
         """Notes what the file looks like after it was written by the holder of this lock."""
@@ -282,6 +287,33 @@ class WriteLock:
     def looks_as_before(self) -> bool:
         """Whether the content is still that of `note_write`, as far as samples tell, though the time has changed."""
         return self.file is not None and self.file.sample() == self._sample
+
+    def check_log_written(self, frames: int) -> None:
+        """Checks that the file has the pages that the first frames of SQLite's log have: nobody wrote into it while
+        they were written into it. See https://www.sqlite.org/fileformat2.html#walformat.
+
+        Raises:
+            ProjectMoved: Another program did.
+        """
+        assert self.file is not None
+        with open(self._project + "-wal", "rb") as log:
+            page = int.from_bytes(log.read(_LOG_HEADER)[8:12], "big")
+            places = {}
+            for place in range(_LOG_HEADER, _LOG_HEADER + frames * (_FRAME + page), _FRAME + page):
+                number = int.from_bytes(os.pread(log.fileno(), 4, place), "big")
+                places[number] = place + _FRAME  # the last one counts
+            for number, place in places.items():
+                written = os.pread(self.file.fd, page, (number - 1) * page)
+                if written != os.pread(log.fileno(), page, place):
+                    raise _overwritten(self._project)
+
+    def sync_log(self) -> None:
+        """Waits until SQLite's log is on the disk."""
+        fd = os.open(self._project + "-wal", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
     def log_size(self) -> int:
         """Bytes of SQLite's log."""
@@ -372,6 +404,15 @@ def _size_of_log(project_path: str) -> int:
         return 0
 
 
+def _overwritten(path: str) -> ProjectMoved:
+    name = os.path.basename(path)
+    return ProjectMoved(
+        f"{name} was overwritten by another program",
+        f"Open it again to see what is there now; `workbench restore {name}` lists backups.",
+        overwritten=True,
+    )
+
+
 def _linked(path: str) -> ProjectLinked:
     name = os.path.basename(path)
     return ProjectLinked(
@@ -421,11 +462,6 @@ def _named_in(owner: dict[str, object]) -> tuple[str, bool]:
 
 def _named(pid: int) -> str:
     return f"another workbench (pid {pid})" if pid else "another workbench"
-
-
-def _shown(path: str, beside: str) -> str:
-    """A path as it is said of another one: without the folder where that is the same."""
-    return os.path.basename(path) if os.path.dirname(path) == os.path.dirname(beside) else path
 
 
 def _present_path(fd: int) -> str | None:

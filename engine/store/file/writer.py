@@ -92,9 +92,11 @@ class Writer:
             result = fn(self._conn)
             self._lock.check()  # it may have taken long
             self._conn.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if self._conn.in_transaction:  # a full disk may have ended it already
                 self._conn.execute("ROLLBACK")
+            if isinstance(error, sqlite3.DatabaseError):
+                self._lock.check()  # what looks damaged may have been overwritten
             raise
         self._fold_large_log()
         return result
@@ -106,12 +108,19 @@ class Writer:
             ProjectMoved: Another program wrote into the file while it was written.
         """
         try:
+            if self._lock.log_size() <= LARGE_LOG:
+                self._lock.check()
+                return
+            self._lock.sync_log()  # SQLite waits for that, and the file is not looked at meanwhile
             self._lock.check()
+            # it goes on with a part if readers need the rest, and the next write tries again
+            _, frames, written = self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if frames == written:
+                self._lock.check_log_written(frames)
+            self._lock.note_write()
+        except FileNotFoundError:
+            return  # of the log; the next look at the file says where it went
         except ProjectMoved as moved:
             if moved.overwritten:
                 raise
-            return  # what was committed gets into the file at the next write, or at the end
-        if self._lock.log_size() > LARGE_LOG:
-            # it goes on with a part if readers need the rest, and the next write tries again
-            self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self._lock.note_write()
+            # what was committed gets into the file at the next write, or at the end

@@ -135,6 +135,7 @@ def test_a_file_that_was_renamed_is_whole_and_no_longer_written(
     with Project.open(other) as again:
         write(again)
     check_whole(other)
+    assert [p.name for p in path.parent.iterdir()] == ["u.wb"]
 
 
 def test_a_file_that_is_renamed_during_a_write(path: Path, open_project: Project) -> None:
