@@ -112,6 +112,42 @@ class ProjectLocked(ProjectError):
     """
 
 
+class ProjectLinked(ProjectError):
+    """The project file has a second name, a hard link, and so cannot be written.
+
+    Why: SQLite keeps its log by the name of the file. Two programs that write one file by two names destroy it.
+
+    What to do: Remove the other name (`find . -samefile PROJECT` lists them), or copy the project while nothing writes
+    it. It can be read as it is.
+    """
+
+
+class ProjectMoved(ProjectError):
+    """The project file was moved, deleted, replaced, linked or overwritten while it was open, so nothing more is
+    written.
+
+    Why: Another program (`mv`, `rm`, `cp`, `ln`, a file manager, a synchronisation) changed the file. What was stored
+    before the message is in the file that was open, under its new name; the change that failed is not.
+
+    What to do: Open the file under its new name. If it was deleted or replaced, save what is open as a new file: the
+    screens offer that, and the API has `save_copy`.
+
+    Args:
+        cause: What happened to the file, a few words.
+
+    Attributes:
+        where: The new path of the file, None where that is not known.
+        overwritten: Whether the content is another program's, so that nothing can be saved.
+    """
+
+    def __init__(
+        self, cause: str, hint: str = "", *, where: str | None = None, overwritten: bool = False
+    ) -> None:
+        message = f"{cause} while it was open; nothing more is written."
+        super().__init__(message, hint)
+        self.cause, self.where, self.overwritten = cause, where, overwritten
+
+
 class ProjectReadOnly(ProjectError):
     """Something was to be changed in a project that can only be read.
 

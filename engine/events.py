@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.errors import ProjectMoved
+
 Outcome = Literal["done", "cancelled", "failed"]
 
 
@@ -62,5 +64,12 @@ class DataChanged:
     tables: frozenset[str]
 
 
-Event = JobStarted | JobProgress | JobEnded | DataChanged
+@dataclass(frozen=True, slots=True)
+class FileChanged:
+    """The project file can no longer be written, or, where `moved` is None, nobody else writes it any more."""
+
+    moved: ProjectMoved | None
+
+
+Event = JobStarted | JobProgress | JobEnded | DataChanged | FileChanged
 Listener = Callable[[Event], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -16,8 +17,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 import screens
-from engine.errors import WorkbenchError
-from engine.events import JobEnded, Listener
+from engine.errors import ProjectMoved, WorkbenchError
+from engine.events import FileChanged, JobEnded, Listener
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.base_app import BaseApp
@@ -120,6 +121,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         services.triage.annotator = self.shell.annotator
         self._subscribe = subscribe
         self._unsubscribe: Callable[[], None] | None = None
+        self._has_moved = False
         self._feed = EngineFeed(self)
         opener = ScreenOpener(services, self._feed, clock)
         self.routes = Routes(
@@ -183,12 +185,71 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         """Passes an event to the screens, and notifies of the end of a job."""
         event = message.event
         self._feed.publish(event)
+        if isinstance(event, FileChanged):
+            if event.moved is not None:
+                self.tell_moved(event.moved)
+            else:
+                self._offer_to_write()
         if isinstance(event, JobEnded):
             if event.outcome == "failed":
                 error = WorkbenchError(event.message, event.hint, event.code)
                 self.push_screen(ErrorDialog(error, f"{event.title} failed"))
             else:
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
+
+    def tell_moved(self, moved: ProjectMoved) -> None:
+        """Says once that the project is no longer written, and offers to save what is open, or what to open instead."""
+        project = self._services.project
+        if self._has_moved:
+            return
+        self._has_moved = True
+        was_written = project.read_only is None
+        project.read_only = f"{moved.cause} while it was open"
+        for line in self.query(TitleLine):
+            line.show_state()
+        self.notify(moved.message, severity="error", markup=False, timeout=15)
+        choices = []
+        if was_written and not moved.overwritten:
+            choices.append(("save", "Save all that is stored here as a new file, and open that"))
+        if moved.where is not None:
+            choices.insert(0, ("where", f"Open {one_line(moved.where, 200)}"))
+        else:
+            choices.append(("again", f"Open what {one_line(project.name, 60)} is now"))
+        choices.append(("stay", "Stay here, read-only"))
+
+        async def chosen(choice: str | None) -> None:
+            if choice == "save":
+                self.push_screen(TextDialog("Save as", placeholder="a new file"), save)
+            elif choice in ("where", "again"):
+                await self.open_project(
+                    moved.where if choice == "where" and moved.where else project.path
+                )
+
+        async def save(path: str | None) -> None:
+            if path is None or not path.strip():
+                return
+            target = os.path.expanduser(path.strip())
+            try:
+                await in_thread(lambda: self._services.file.save_copy(target))
+            except WorkbenchError as error:
+                self.push_screen(ErrorDialog(error))
+                return
+            await self.open_project(target)
+
+        title = f"Read-only from now on: {moved.cause}"
+        self.push_screen(ChoiceDialog(title, choices), chosen)
+
+    def _offer_to_write(self) -> None:
+        """Offers to open the project anew, for writing, when the one that wrote it has quit."""
+        project = self._services.project
+
+        async def chosen(yes: bool | None) -> None:
+            if yes:
+                await self.open_project(project.path)
+
+        choices = [(True, "Take over: open it again, for writing"), (False, "Stay read-only")]
+        title = f"Nobody else writes {one_line(project.name, 60)} any more"
+        self.push_screen(ChoiceDialog(title, choices), chosen)
 
     @property
     def log_path(self) -> str:

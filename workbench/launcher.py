@@ -65,6 +65,7 @@ def show_project(
                 shell=load_shell(theme, log),
                 tour=tour and following == path,
             )
+            workspace.file.start()
             app.run()
         following = Path(app.next_project) if app.next_project is not None else None
         theme = None  # the theme may have been changed in the session

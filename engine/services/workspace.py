@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from engine.services.models.in_use import ModelsInUse
     from engine.services.models.run_setup import RunSetup
     from engine.services.models.service import ModelService
+    from engine.services.project_file import ProjectFileService
     from engine.services.prompts import ProjectPrompts
     from engine.services.requests import RequestService
     from engine.services.scoring.one_conversation import ConversationScorer
@@ -119,6 +120,8 @@ class Workspace:
     def close(self) -> None:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
         made = self.__dict__
+        if "file" in made:
+            self.file.close()
         if "models" in made:
             self.models.close()
         if "example_probes" in made:
@@ -229,6 +232,14 @@ class Workspace:
         return ExampleProbeService(self.project, self.tell("example probes"))
 
     @made_once
+    def file(self) -> ProjectFileService:
+        """The project's file, and what others do to it."""
+        from engine.services.project_file import ProjectFileService
+
+        tables = frozenset[str]().union(*TABLES.values(), {"verdict", "goal_decision", "run"})
+        return ProjectFileService(self.project, self._emit, tables)
+
+    @made_once
     def models(self) -> ModelService:
         """The models of this machine as a person manages them."""
         from engine.services.models.service import ModelService
@@ -307,9 +318,9 @@ class Workspace:
         return Services(self, info)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProjectInfo:
-    """Name, path, and why the project cannot be written; `read_only` is None when it can."""
+    """Name, path, and why the project cannot be written; `read_only` is None while it can."""
 
     name: str
     path: str
@@ -321,6 +332,10 @@ class Services:
 
     def __init__(self, workspace: Workspace, project: ProjectInfo) -> None:
         self._workspace, self.project = workspace, project
+
+    @made_once
+    def file(self) -> ProjectFileService:
+        return self._workspace.file
 
     @made_once
     def conversations(self) -> ConversationStore:

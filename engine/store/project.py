@@ -13,18 +13,21 @@ from types import TracebackType
 from typing import TypeVar
 
 from engine.errors import (
+    NameTaken,
     NotAProject,
     ProjectError,
+    ProjectLinked,
     ProjectLocked,
     ProjectMissing,
+    ProjectMoved,
     ProjectReadOnly,
     ProjectTooNew,
     ProjectTooOld,
 )
 from engine.store import runs
-from engine.store.file.backups import copy_whole
+from engine.store.file.backups import copy_whole, free_name
 from engine.store.file.failures import damaged, translate_file_errors, translate_sqlite_errors
-from engine.store.file.lock import WriteLock, is_held
+from engine.store.file.lock import ProjectFile, WriteLock, check_readable, has_log
 from engine.store.file.writer import Writer
 from engine.store.migrations.m001_conversations import APPLICATION_ID
 from engine.store.migrations.schema import SCHEMA, migrate
@@ -41,11 +44,14 @@ _NOT_OURS = "It was not written by this program; choose another file."
 
 
 class Project:
-    """An open project file. `write` and `reader` may be used from any thread.
+    """An open project file. `write` and `reader` may be used from any thread, and in no process but the one that
+    opened it.
 
     Attributes:
         path: As given by the caller.
-        read_only: Why nothing can be written, a few words; None for a writable project.
+        read_only: Why nothing can be written, a few words; None for a writable project. A project that another program
+                moves or changes becomes read-only at the next write.
+        waits_for_writer: Whether it is read-only because another one writes it.
     """
 
     def __init__(
@@ -55,11 +61,17 @@ class Project:
         *,
         read_only: str | None,
         immutable: bool,
+        file: ProjectFile,
         lock: WriteLock | None,
     ) -> None:
         self.path = path
         self.read_only = read_only
+        self.waits_for_writer = False
+        self._hint = ""
         self._real = real
+        self._file = file
+        self._pid = os.getpid()
+        self._moved: ProjectMoved | None = None
         self._immutable = immutable
         self._lock = lock
         self._local = threading.local()
@@ -98,25 +110,42 @@ class Project:
             exists = _check_place(given, real, create and not read_only)
             if read_only:
                 opened = cls._open_upgraded if upgrade else cls._open_for_reading
-                return opened(given, real, "opened for reading only")
+                return opened(given, real, _NotWritable("opened for reading only"))
             try:
                 return cls._open_for_writing(given, real, create=not exists or create)
             except _NotWritable as reason:
-                if not exists:
-                    raise ProjectError(
-                        f"{given} cannot be created: {reason}.",
-                        "Choose a folder you can write to.",
-                    ) from reason
-                return cls._open_for_reading(given, real, str(reason))
+                return cls._open_beside(given, real, reason, exists)
 
     @classmethod
-    def _open_upgraded(cls, given: str, real: str, why: str) -> Project:
+    def _open_beside(cls, given: str, real: str, reason: _NotWritable, exists: bool) -> Project:
+        """Opens for reading what cannot be written; says so of a file that another process is just making."""
+        making = ProjectLocked(
+            f"{given} is being made or brought up to date: {reason}.",
+            "Wait until that one has ended, then try again.",
+        )
+        if not exists:
+            raise (
+                making
+                if reason.locked
+                else ProjectError(
+                    f"{given} cannot be created: {reason}.", "Choose a folder you can write to."
+                )
+            ) from reason
+        try:
+            return cls._open_for_reading(given, real, reason)
+        except (NotAProject, ProjectTooOld):
+            if reason.locked:
+                raise making from reason
+            raise
+
+    @classmethod
+    def _open_upgraded(cls, given: str, real: str, why: _NotWritable) -> Project:
         with contextlib.suppress(ProjectTooOld):
             return cls._open_for_reading(given, real, why)
         try:
             cls._open_for_writing(given, real, create=False).close()
         except _NotWritable as reason:
-            why = str(reason)
+            why = reason
         return cls._open_for_reading(given, real, why)
 
     @classmethod
@@ -125,25 +154,32 @@ class Project:
             raise _NotWritable("the file is write-protected")
         lock = WriteLock(real)
         try:
-            lock.acquire()
+            lock.acquire(create=create)
         except ProjectLocked as locked:
-            raise _NotWritable(locked.message) from locked
+            raise _NotWritable(locked.message, locked=True) from locked
+        except ProjectLinked as linked:
+            raise _NotWritable(linked.message, linked.hint) from linked
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise _NotWritable("the folder cannot be written to") from error
             raise
-        project = cls(given, real, read_only=None, immutable=False, lock=lock)
+        if lock.file is None:  # removed a moment ago
+            lock.release()
+            raise _missing(given)
+        project = cls(given, real, read_only=None, immutable=False, file=lock.file, lock=lock)
         try:
-            project._start(create)
+            project._start(lock, create)
         except BaseException:
             project.close()
             raise
         return project
 
-    def _start(self, create: bool) -> None:
-        conn = _connect(self._real, "rwc" if create else "rw")
+    def _start(self, lock: WriteLock, create: bool) -> None:
+        _check_beginning(self.path, self._file)
+        conn = _connect(self._real, "rw")
         self._conn = conn
         schema = _check_schema(self.path, conn, allow_empty=create)
+        (mode,) = conn.execute("PRAGMA journal_mode").fetchone()
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = NORMAL")
         # deleted pages hold nothing secret here: nothing is ever deleted but index segments
@@ -153,14 +189,22 @@ class Project:
         if schema < SCHEMA:
             migrate(conn)
         conn.execute("PRAGMA foreign_keys = ON")
-        self._writer = Writer(conn)
+        if schema < SCHEMA or mode != "wal":
+            lock.note_write()
+        self._writer = Writer(conn, lock)
         self.write(runs.interrupt_running)
 
     @classmethod
-    def _open_for_reading(cls, given: str, real: str, why: str) -> Project:
+    def _open_for_reading(cls, given: str, real: str, why: _NotWritable) -> Project:
         for immutable in (False, True):
-            project = cls(given, real, read_only=why, immutable=immutable, lock=None)
+            file = ProjectFile(real, os.O_RDONLY)
+            project = cls(
+                given, real, read_only=str(why), immutable=immutable, file=file, lock=None
+            )
+            project._hint, project.waits_for_writer = why.hint, why.locked
             try:
+                _check_beginning(given, file)
+                check_readable(real, file)
                 schema = _check_schema(given, project.reader(), allow_empty=False)
             except sqlite3.OperationalError as error:
                 project.close()
@@ -182,7 +226,11 @@ class Project:
 
     def is_written(self) -> bool:
         """Whether this or another process has the project open for writing, so that its runs may be running."""
-        return is_held(self._real)
+        return self._file.holder() is not None
+
+    def is_replaced(self) -> bool:
+        """Whether the file that is open is no longer the one of this name."""
+        return not self._file.is_at(self._real)
 
     def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `fn` on the writer's thread in one transaction and returns its result once that is committed.
@@ -191,17 +239,67 @@ class Project:
 
         Raises:
             ProjectReadOnly: the project is open read-only.
+            ProjectMoved: another program moved or changed the file; what was stored before is in it.
             ProjectError: the disk is full, the file is damaged or closed.
         """
+        self._check_process()
+        if self._moved is not None:
+            raise self._moved
         if self.read_only is not None:
             raise ProjectReadOnly(
                 f"The project is read-only: {self.read_only}.",
-                "Close the other one, or work on a copy that you can write.",
+                self._hint or "Close the other one, or work on a copy that you can write.",
             )
         with translate_file_errors(self._real):
             if self._writer is None or self._closed:
                 raise _closed()
-            return self._writer.submit(fn).result()
+            try:
+                return self._writer.submit(fn).result()
+            except ProjectMoved as moved:
+                self._stop_writing(moved)
+                raise
+
+    def check(self) -> None:
+        """Checks that a writable file is still what it was, as each write does.
+
+        Raises:
+            ProjectMoved: It is not; nothing more is written from now on.
+        """
+        if self._moved is not None:
+            raise self._moved
+        lock = self._lock
+        if lock is None or self._writer is None or self._closed:
+            return
+        try:
+            # on the writer's thread: its own writes change the file too
+            self._writer.submit(lambda conn: lock.check(), transaction=False).result()
+        except ProjectMoved as moved:
+            self._stop_writing(moved)
+            raise
+
+    def _stop_writing(self, moved: ProjectMoved) -> None:
+        self._moved = moved
+        self.read_only = f"{moved.cause} while it was open"
+        if not moved.overwritten and self._writer is not None:
+            # so that the file is whole under any name, without the log
+            with contextlib.suppress(sqlite3.Error, RuntimeError):
+                self._writer.submit(_fold_log, transaction=False).result()
+
+    def save_copy(self, target: str) -> None:
+        """Writes all that is in the project to a new file, also when the project's own file was deleted.
+
+        Raises:
+            NameTaken: There is such a file.
+            ProjectError: The content was overwritten, the project is read-only from the beginning, or the disk is full.
+        """
+        if self._moved is not None and self._moved.overwritten:
+            raise self._moved
+        if os.path.lexists(target):
+            raise NameTaken(f"{target} is there already.", "Choose another name.")
+        with translate_file_errors(target):
+            if self._writer is None or self._closed:
+                raise _closed()
+            self._writer.submit(lambda conn: copy_whole(conn, target), transaction=False).result()
 
     def reader(self) -> sqlite3.Connection:
         """This thread's read-only connection.
@@ -223,6 +321,7 @@ class Project:
         with translate_sqlite_errors(self._real), mine.in_use:
             if self._closed:
                 raise _closed()
+            self._check_same_file()
             try:
                 yield mine.conn
             except _OF_DAMAGE as error:
@@ -230,11 +329,29 @@ class Project:
                     raise damaged(self.path, found) from error
                 raise
 
+    def _check_same_file(self) -> None:
+        """Refuses to read where the log may be that of another file: nobody but a writer keeps others from the name."""
+        if self._lock is None and self.is_replaced():
+            raise ProjectMoved(
+                f"{os.path.basename(self._real)} was moved, deleted or replaced", "Open it again."
+            )
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise ProjectError(
+                f"{self.path} was opened by another process, of which this one is a fork.",
+                "Open the project in the process that uses it, and start that with multiprocessing's method `spawn`.",
+            )
+
     def _mine(self) -> _Reader:
+        self._check_process()
         if self._closed:
             raise _closed()
         mine: _Reader | None = getattr(self._local, "reader", None)
         if mine is None:
+            self._check_same_file()
+            if self._moved is not None and self.is_replaced():
+                raise self._moved  # the path would lead to another file, or to none
             with translate_file_errors(self._real):
                 conn = _connect(self._real, "ro", immutable=self._immutable)
                 conn.execute("PRAGMA query_only = ON")
@@ -262,12 +379,29 @@ class Project:
             reader.close()
         ended = self._writer is None or self._writer.close(timeout)
         if ended and self._conn is not None:
-            # after a full disk the log cannot be folded in; the next open does it
-            with contextlib.suppress(sqlite3.Error):
-                self._conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._conn.close()
-        if self._lock is not None and ended:
+            self._close_writer(self._conn)
+        if self._lock is None:
+            self._file.close()
+        elif ended:
             self._lock.release()
+
+    def _close_writer(self, conn: sqlite3.Connection) -> None:
+        if self._lock is not None and self._writer is not None:
+            try:
+                self._lock.check()
+            except ProjectMoved as moved:
+                is_same = self._lock.looks_as_before() and _is_whole(self._real)
+                if moved.overwritten and not is_same:
+                    _leave_log_out(conn, self._real)
+                    return
+        # after a full disk the log cannot be folded in; the next open does it
+        with contextlib.suppress(sqlite3.Error):
+            _fold_log(conn)
+        conn.close()
+        if self.is_replaced() and not has_log(self._real):
+            for suffix in ("-wal", "-shm"):  # empty, and of a name that nobody else may use yet
+                with contextlib.suppress(OSError):
+                    os.unlink(self._real + suffix)
 
     def __enter__(self) -> Project:
         return self
@@ -322,8 +456,43 @@ def _closed() -> ProjectError:
     return ProjectError("The project is closed.")
 
 
+def _fold_log(conn: sqlite3.Connection) -> None:
+    """Writes what is in the log into the file, and empties the log."""
+    conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _is_whole(real: str) -> bool:
+    """Whether file and log, as they are on disk, fit together."""
+    try:
+        with contextlib.closing(_connect(real, "ro")) as conn:
+            return _damage(conn) is None
+    except sqlite3.Error:
+        return False
+
+
+def _leave_log_out(conn: sqlite3.Connection, real: str) -> None:
+    """Closes the writer of a file that was overwritten, and renames its log, which would destroy what is there now."""
+    # SQLite writes the log into the file when its last connection is closed, unless that can only read
+    with contextlib.closing(_connect(real, "ro")) as last:
+        with contextlib.suppress(sqlite3.Error):
+            last.execute("PRAGMA schema_version").fetchone()
+        conn.close()
+        with contextlib.suppress(OSError):
+            os.rename(real + "-wal", free_name(f"{real}.overwritten-wal"))
+
+
 class _NotWritable(Exception):
     """Why a project can only be read, in words."""
+
+    def __init__(self, why: str, hint: str = "", *, locked: bool = False) -> None:
+        super().__init__(why)
+        self.hint, self.locked = hint, locked
+
+
+def _missing(given: str) -> ProjectMissing:
+    return ProjectMissing(
+        f"There is no project {given}.", "Make one with `workbench import PROJECT PATH...`."
+    )
 
 
 def _check_place(given: str, real: str, create: bool) -> bool:
@@ -335,15 +504,15 @@ def _check_place(given: str, real: str, create: bool) -> bool:
         if not os.path.isdir(folder):
             raise ProjectError(f"{given}: there is no folder {folder}.", "Create the folder first.")
         if not create:
-            raise ProjectMissing(
-                f"There is no project {given}.", "Make one with `workbench import PROJECT PATH...`."
-            )
+            raise _missing(given)
         return False
-    with open(real, "rb") as file:
-        beginning = file.read(16)
+    return True
+
+
+def _check_beginning(given: str, file: ProjectFile) -> None:
+    beginning = os.pread(file.fd, 16, 0)
     if beginning and beginning != b"SQLite format 3\0":
         raise NotAProject(f"{given} is not a project file.", _NOT_OURS)
-    return True
 
 
 def _connect(real: str, mode: str, *, immutable: bool = False) -> sqlite3.Connection:

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from engine.errors import WorkbenchError
+from engine.errors import ProjectMoved, WorkbenchError
 from engine.events import DataChanged, Event
 from engine.filters import Filter
 from engine.records.conversations import Counts
@@ -109,8 +109,14 @@ class TitleLine(Widget):
         self._mode = mode
         self._middle = Content("")
         self._titles = titles_of(mode, "whole")
-        if project.read_only is not None:
-            self.tooltip = Content(one_line(project.read_only))
+
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Shows whether the project is offline or read-only now."""
+        why = self._project.read_only
+        self.tooltip = None if why is None else Content(one_line(why))
+        self.refresh()
 
     def say(self, middle: Content) -> None:
         """Shows a text between the modes and the project's name."""
@@ -220,6 +226,9 @@ class RoutedApp(Protocol):
     tour_at: int | None
     shell: Shell
 
+    def tell_moved(self, moved: ProjectMoved) -> None:
+        """Says that the project is no longer written, and offers what can be done."""
+
 
 class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_bindings=False):
     """Every screen of the program: it reads again after events of the engine while it is in front, and shows errors."""
@@ -281,7 +290,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     def on_screen_resume(self) -> None:
         """Reads again if data changed while another screen was in front."""
         for line in self.query(TitleLine):
-            line.refresh()
+            line.show_state()
         if self._stale:
             self._stale = False
             self.refresh_data()
@@ -312,7 +321,10 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog."""
-        self.app.push_screen(ErrorDialog(error))
+        if isinstance(error, ProjectMoved):
+            cast(RoutedApp, self.app).tell_moved(error)
+        else:
+            self.app.push_screen(ErrorDialog(error))
 
     # Empty screens
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign import day, disk, fuzz, kills, terminal, walk
+from tests.campaign import day, disk, fuzz, kills, moves, terminal, walk
 
 
 def test_kills() -> None:
@@ -58,3 +58,10 @@ def test_full_disk(tmp_path: Path) -> None:
     outcome = disk.campaign(2, 1, ["verdicts"], library)
     assert outcome.failures == []
     assert outcome.calls["verdicts"] > 10
+
+
+def test_moves() -> None:
+    """A project that is renamed, linked or swapped for another while it is written is whole, and lost nothing."""
+    outcome = moves.campaign(3, 1, ["mv", "ln", "swap"])
+    assert outcome.failures == []
+    assert outcome.stored > 0

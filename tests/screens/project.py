@@ -24,6 +24,7 @@ from engine.services.models.endpoints import Endpoints
 from engine.services.models.run_setup import RunSetup
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
+from engine.services.project_file import ProjectFileService
 from engine.services.requests import RequestService
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.scoring.sets import ScoreSets
@@ -168,6 +169,7 @@ class ScreenProject:
     def services(self) -> Services:
         """What the app is given."""
         made = Services(cast(Workspace, None), ProjectInfo(self.name, self.name, self.read_only))
+        made.file = ProjectFileService(self.file, self.emit, frozenset({"conversation", "verdict"}))
         made.conversations = self.conversations
         made.triage = self.triage
         made.jobs = self.jobs

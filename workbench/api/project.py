@@ -63,7 +63,8 @@ class Project:
     """An open project. Close it, or use it as a context manager.
 
     It takes the same lock as a workbench: the first one writes, a later one is `read_only` and what would write raises
-    ProjectReadOnly. Every `filter` is a line
+    ProjectReadOnly; ProjectMoved where another program moved or changed the file. A process that is forked cannot use
+    the project of its parent. Every `filter` is a line
     of the filter language, such as `state:incomplete turns>5 "refund"`; an empty one matches all.
     """
 
@@ -97,6 +98,15 @@ class Project:
     def read_only(self) -> str | None:
         """Why the project cannot be written, such as another workbench that writes it; None when it can."""
         return self._services.project.read_only
+
+    def save_copy(self, path: str | Path) -> None:
+        """Writes all that is stored to a new file, also when the project's own file was deleted or replaced.
+
+        Raises:
+            NameTaken: There is such a file.
+            ProjectError: The project is read-only, its file was overwritten, or the disk is full.
+        """
+        self._workspace.project.save_copy(os.path.expanduser(path))
 
     def close(self) -> None:
         """Ends the model process and closes the file; what was committed stays. May be called again."""

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from engine.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.store.file.failures import translate_file_errors
-from engine.store.file.lock import WriteLock
+from engine.store.file.lock import WriteLock, check_log
 from engine.store.migrations.m001_conversations import APPLICATION_ID
 
 KEEP = 5
@@ -66,7 +66,7 @@ def back_up(path: str, keep: int = KEEP) -> tuple[str, list[str]]:
     """
     real = os.path.realpath(path)
     with translate_file_errors(real):
-        target = _free(f"{real}.backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+        target = free_name(f"{real}.backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
         with closing(_opened(path, real)) as conn:
             copy_whole(conn, target)
     own = [
@@ -128,7 +128,7 @@ def copy_whole(conn: sqlite3.Connection, target: str) -> None:
 _NOT_WHOLE = (".partial", "-wal", "-shm", "-journal", ".lock")
 
 
-def _free(name: str) -> str:
+def free_name(name: str) -> str:
     """`name`, or with a number behind it where that is taken."""
     taken, count = name, 1
     while os.path.lexists(taken):
@@ -141,7 +141,7 @@ def _set_aside(real: str) -> str:
     """Renames a project, with what SQLite keeps beside it; returns the new name."""
     with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(real)) as conn:
         conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    kept = _free(f"{real}.before-restore")
+    kept = free_name(f"{real}.before-restore")
     # the log before the file: a file that is restored must never meet the log of another
     for suffix in ("-wal", "-shm", ""):
         with contextlib.suppress(FileNotFoundError):
@@ -152,6 +152,7 @@ def _set_aside(real: str) -> str:
 def _opened(given: str, real: str) -> sqlite3.Connection:
     if not os.path.isfile(real):
         raise ProjectError(f"There is no file {given}.", "Check the path.")
+    check_log(real)
     return sqlite3.connect(
         f"file:{urllib.parse.quote(os.fsencode(os.path.abspath(real)))}?mode=ro", uri=True
     )
