@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from engine.atomic_files import replacing
 from engine.errors import ProjectError, WorkbenchError
 from engine.text import as_json, display_safe
 
@@ -141,21 +142,30 @@ def _text(value: Any) -> str | None:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def new_file(path: str) -> Path:
+    """The path of a file that is not there yet, `~` expanded.
+
+    Raises:
+        ProjectError: It is there.
+    """
+    target = Path(os.path.expanduser(path))
+    if os.path.lexists(target):
+        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+    return target
+
+
 @contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
-    """Gives the path of a file beside the target, which takes its place at the end, so that an interrupted export
-    leaves no partial file.
+    """Gives the path of a file that takes the place of the target at the end, so that an interrupted export leaves no
+    partial file; a device and a pipe are written themselves.
 
     Raises:
         ProjectError: The file cannot be written.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        yield part
-        part.replace(path)
+        with replacing(path) as part:
+            yield part
     except OSError as error:
         raise ProjectError(
             f"{path} cannot be written: {error.strerror}.", "Choose another place."
         ) from error
-    finally:
-        part.unlink(missing_ok=True)

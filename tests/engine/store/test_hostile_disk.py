@@ -81,6 +81,7 @@ class TestReadOnlyPlaces:
 
     def test_beside_a_writer_of_another_user(self, folder: Path) -> None:
         """A reader without write permission sees what a running writer has just committed."""
+        (folder / "p.wb").chmod(0o644)
         with Project.open(folder / "p.wb") as project:
             fill(project, [talk("b", "hello again")], "b.jsonl")
             folder.chmod(0o555)
