@@ -20,6 +20,8 @@ from engine import network_guard
 from engine.errors import Cancelled, UsageError, WorkbenchError
 from engine.text import as_json, display_safe
 from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+from workbench.interruption import like_ctrl_c
+from workbench.standard_streams import OutputLost, checked
 from workbench.terminal import on_terminal
 
 DESCRIPTION = """\
@@ -440,7 +442,7 @@ def _refuse_unknown(word: str, before: str, known: Sequence[str], rest: Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Runs one command and returns its exit code. What it writes is for its user only."""
     words = list(sys.argv[1:] if argv is None else argv)
     json = "--json" in words
     offline = words[:1] == [network_guard.FLAG]
@@ -450,40 +452,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"] and (not topic or _is_command(topic[0])):
         words = [*topic, "--help"]
     network_guard.install()
-    _print_any_character(json or words[:1] in _DATA, json)
+    mask = os.umask(0o077)
     try:
-        try:
-            arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
-        except SystemExit as stop:  # after --help
-            if topic:
-                explaining = import_module("workbench.commands.explaining")
-                for found in explaining.topics_of(topic[0]):
-                    more = f"More: `workbench help {found.name}.md`\n"
-                    print(f"\n{more if found.kind == 'page' else found.text}", end="")
-            return int(stop.code or 0)
-        if arguments.version:
-            from workbench.version import version_line
+        with like_ctrl_c(), checked() as output:
+            _print_any_character(json or words[:1] in _DATA, json)
+            try:
+                code = _run(words, topic, offline)
+                sys.stdout.flush()
+                return code
+            except (WorkbenchError, KeyboardInterrupt) as error:
+                if output is None or output.lost is None:
+                    return _print_error(error, json)
+                if output.lost.unread:
+                    return DONE
+                return _print_error(output.lost, json)
+    finally:
+        os.umask(mask)
 
-            print(version_line())
-            return DONE
-        if arguments.command is None:
-            print(MAIN_PATH)
-            return DONE
-        if offline or arguments.offline:
-            os.environ[network_guard.VARIABLE] = network_guard.FLAG
-        return int(arguments.run(arguments))
-    except UsageError as error:
-        return _print_error(error, USAGE, json)
-    except Cancelled as error:
-        return _print_error(error, CANCELLED, json)
-    except WorkbenchError as error:
-        return _print_error(error, FAILED, json)
-    except KeyboardInterrupt:
-        return _print_error(Cancelled("cancelled"), CANCELLED, json)
-    except BrokenPipeError:
-        # The program that reads our output has ended, as in `workbench export … | head`.
-        sys.stderr.close()
-        return 0
+
+def _run(words: list[str], topic: list[str], offline: bool) -> int:
+    try:
+        arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
+    except SystemExit as stop:  # after --help
+        if topic:
+            explaining = import_module("workbench.commands.explaining")
+            for found in explaining.topics_of(topic[0]):
+                more = f"More: `workbench help {found.name}.md`\n"
+                print(f"\n{more if found.kind == 'page' else found.text}", end="")
+        return int(stop.code or 0)
+    if arguments.version:
+        from workbench.version import version_line
+
+        print(version_line())
+        return DONE
+    if arguments.command is None:
+        print(MAIN_PATH)
+        return DONE
+    if offline or arguments.offline:
+        os.environ[network_guard.VARIABLE] = network_guard.FLAG
+    return int(arguments.run(arguments))
 
 
 _DATA = (["export"], ["watch"], ["prompts"])
@@ -505,8 +512,17 @@ def _print_any_character(output: bool, errors: bool) -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-def _print_error(error: WorkbenchError, code: int, json: bool) -> int:
+def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
     """Prints an error on standard error, as one line of JSON if `json`; returns the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        error = Cancelled("cancelled")
+    code = (
+        USAGE
+        if isinstance(error, UsageError)
+        else CANCELLED
+        if isinstance(error, Cancelled)
+        else FAILED
+    )
     if json:
         report = {
             "error": error.message,
@@ -519,6 +535,6 @@ def _print_error(error: WorkbenchError, code: int, json: bool) -> int:
     sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
     if error.hint:
         sys.stderr.write(display_safe(f"  {error.hint}\n"))
-    if code != CANCELLED:
+    if not isinstance(error, Cancelled | OutputLost):
         sys.stderr.write(f"  ({error.code}: `workbench help {error.code}` says more)\n")
     return code

@@ -276,8 +276,9 @@ class TestMainJob:
         assert b"Shop" not in workbench("list", project).stdout
 
     @pytest.mark.usefixtures("tuned")
-    def test_interrupt_is_130(self, tmp_path: Path) -> None:
-        """Ctrl-C while scoring gives exit code 130; the next run resumes."""
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_interrupt_is_130(self, number: signal.Signals, tmp_path: Path) -> None:
+        """Ctrl-C and SIGTERM while scoring give exit code 130; the next run resumes."""
         project, samples = tmp_path / "p.wb", tmp_path / "samples.jsonl"
         # Some seconds of work, so that the signal comes in the midst of it however late it is sent.
         write_jsonl(sample_conversations(6), samples)
@@ -292,7 +293,7 @@ class TestMainJob:
         assert child.stderr is not None
         while b"Reading" not in child.stderr.readline():
             assert child.poll() is None
-        os.kill(child.pid, signal.SIGINT)
+        os.kill(child.pid, number)
         child.communicate(timeout=60)
 
         assert child.returncode == 130
