@@ -166,6 +166,5 @@ def written_beside(path: Path) -> Iterator[Path]:
         with replacing(path) as part:
             yield part
     except OSError as error:
-        raise ProjectError(
-            f"{path} cannot be written: {error.strerror}.", "Choose another place."
-        ) from error
+        reason = os.strerror(error.errno) if error.errno else error
+        raise ProjectError(f"{path} cannot be written: {reason}.", "Choose another place.") from error
