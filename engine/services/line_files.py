@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -19,20 +20,27 @@ ColumnType = Literal["text", "integer", "number", "truth value", "texts", "share
 
 _BATCH = 2_000
 
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*(e[+-]?[0-9]+)?", re.IGNORECASE)
+
 
 def write_lines(
     lines: Iterable[dict[str, Any]],
     out: TextIO,
     kind: str,
     around: tuple[str, str] = ("[", "]"),
+    *,
+    formulas: bool = False,
 ) -> int:
     """Writes lines as JSON Lines (`jsonl`), a list within a JSON text (`json`) or CSV (nested values as JSON), and
     returns how many.
 
-    CSV knows no escapes, so a terminal gets it made safe; a file and a pipe get the text as it is.
+    CSV knows no escapes, so a terminal gets it made safe; a file and a pipe get the text as it is. A spreadsheet runs a
+    text of CSV that begins as a formula does; such a text gets an apostrophe before it.
 
     Args:
         around: What stands before and after the list.
+        formulas: Leave them as they are.
     """
     count = 0
     shown = out.isatty()
@@ -56,10 +64,19 @@ def write_lines(
         if writer is None:
             writer = csv.DictWriter(_RowsOut(out), list(flat), lineterminator="\r\n")
             writer.writeheader()
+        if not formulas:
+            flat = {key: _inert(value) for key, value in flat.items()}
         if shown:
             flat = {k: display_safe(v) if isinstance(v, str) else v for k, v in flat.items()}
         writer.writerow(flat)
     return count
+
+
+def _inert(value: Any) -> Any:
+    """A value as a spreadsheet shows it and does not run it: OWASP, CSV Injection."""
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
 
 class _RowsOut:
@@ -79,14 +96,16 @@ def write_file(
     path: Path,
     kind: str,
     around: tuple[str, str] = ("[", "]"),
+    *,
+    formulas: bool = False,
 ) -> int:
-    """Writes a file completely or not at all, and returns how many lines.
+    """Writes a file completely or not at all, and returns how many lines; see `write_lines`.
 
     Raises:
         ProjectError: The file cannot be written.
     """
     with written_beside(path) as part, part.open("w", encoding="utf-8", newline="") as out:
-        return write_lines(lines, out, kind, around)
+        return write_lines(lines, out, kind, around, formulas=formulas)
 
 
 def write_parquet(
@@ -167,4 +186,6 @@ def written_beside(path: Path) -> Iterator[Path]:
             yield part
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else error
-        raise ProjectError(f"{path} cannot be written: {reason}.", "Choose another place.") from error
+        raise ProjectError(
+            f"{path} cannot be written: {reason}.", "Choose another place."
+        ) from error

@@ -55,9 +55,9 @@ def project(tmp_path: Path) -> Path:
 def midway(place: tuple[str, str], *words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
     """A command that stands in the midst of its writing."""
     module, function = place
+    program = WAITING.format(module=module, function=function, seconds=SECONDS)
     child = subprocess.Popen(
-        [sys.executable, "-c", WAITING.format(module=module, function=function, seconds=SECONDS)]
-        + list(map(str, words)),
+        [sys.executable, "-c", program, *map(str, words)],
         stderr=subprocess.PIPE,
     )
     try:
@@ -161,7 +161,7 @@ def test_an_ignored_signal_stays_ignored(project: Path) -> None:
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "terminal"])
 def test_screens_write_what_was_given(project: Path, how: str) -> None:
-    """Screens that are told to end, or whose terminal closes, write the verdict that was just given and end with 130."""
+    """Screens that are told to end, or whose terminal closes, keep the verdict that was just given and end with 130."""
     with Session(str(project)) as session:
         session.wait("2 conversations")
         session.press("3", "c")

@@ -1,4 +1,4 @@
-"""A standard output that is full or closed, and files that cannot be written: an exit code and one line, no traceback."""
+"""A standard output or a file that cannot be written: an exit code and one line, no traceback."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_processes(redirected: str, code: int, line: str, tmp_path: Path) -> None:
     """A process ends so too, whichever standard streams are closed; a reader that has ended, as `head`, is no fault."""
+    command = f'"$0" -m workbench completion bash {redirected}; exit ${{PIPESTATUS[0]}}'
     done = subprocess.run(
-        ["bash", "-c", f'"$@" {redirected}; exit ${{PIPESTATUS[0]}}', "bash"]
-        + [sys.executable, "-m", "workbench", "completion", "bash"],
+        ["bash", "-c", command, sys.executable],
         stderr=subprocess.PIPE,
         text=True,
         check=False,

@@ -75,7 +75,8 @@ def repair(damaged: str, target: str) -> Repair:
             _copy(source, made, objects, report)
     except (sqlite3.Error, OSError) as error:
         raise ProjectError(
-            f"{damaged} cannot be repaired: {error}.", "See `workbench restore FILE` for backups."
+            f"{damaged} cannot be saved in {target}: {error}.",
+            "See `workbench restore FILE` for backups.",
         ) from error
     return report
 
