@@ -76,6 +76,8 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
         return ProjectError(
             f"{name} cannot be opened.", "Check the permissions of the file and of its folder."
         )
+    if written != path:
+        return ProjectError(f"{name} could not be read, or {full} not be written ({error}).")
     return ProjectError(f"{name} could not be read or written ({error}).")
 
 
