@@ -7,6 +7,9 @@ its name.
 
 from __future__ import annotations
 
+import copyreg
+from typing import Any
+
 
 class WorkbenchError(Exception):
     """Something that was asked for cannot be done, for a reason that no other code covers.
@@ -29,6 +32,10 @@ class WorkbenchError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what it holds: the arguments that an exception pickles of itself are not those of a subclass."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
 
 
 class ProgramFault(WorkbenchError):
