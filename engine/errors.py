@@ -7,7 +7,6 @@ its name.
 
 from __future__ import annotations
 
-import copyreg
 from typing import Any
 
 
@@ -35,7 +34,11 @@ class WorkbenchError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles what it holds: the arguments that an exception pickles of itself are not those of a subclass."""
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
+        return _blank, (type(self), self.args), self.__dict__
+
+
+def _blank(kind: type[WorkbenchError], args: tuple[Any, ...]) -> WorkbenchError:
+    return kind.__new__(kind, *args)
 
 
 class ProgramFault(WorkbenchError):
