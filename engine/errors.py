@@ -140,6 +140,16 @@ class DiskFull(ProjectError):
     """
 
 
+class OutputLost(WorkbenchError):
+    """What a command prints cannot be written to standard output.
+
+    Why: Standard output is closed, or it is a file on a full disk.
+
+    What to do: Give the command another standard output, or a file with `-o` where it has that option. What the command
+    changed in a project is stored.
+    """
+
+
 # Logs
 
 

@@ -17,11 +17,12 @@ from io import TextIOWrapper
 from typing import Any, NamedTuple, NoReturn
 
 from engine import network_guard
-from engine.errors import Cancelled, UsageError, WorkbenchError
+from engine.conversation import without_surrogates
+from engine.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.text import as_json, display_safe
 from workbench.exits import CANCELLED, DONE, FAILED, USAGE
 from workbench.interruption import like_ctrl_c
-from workbench.standard_streams import OutputLost, checked
+from workbench.standard_streams import checked
 from workbench.terminal import on_terminal
 
 DESCRIPTION = """\
@@ -463,7 +464,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             except (WorkbenchError, KeyboardInterrupt) as error:
                 if output is None or output.lost is None:
                     return _print_error(error, json)
-                if output.lost.unread:
+                if output.unread:
                     return DONE
                 return _print_error(output.lost, json)
     finally:
@@ -490,7 +491,16 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         return DONE
     if offline or arguments.offline:
         os.environ[network_guard.VARIABLE] = network_guard.FLAG
-    return int(arguments.run(arguments))
+    try:
+        return int(arguments.run(arguments))
+    except UnicodeEncodeError:
+        strange = next((word for word in words if word != without_surrogates(word)), None)
+        if strange is None:
+            raise
+        raise UsageError(
+            f"“{strange}” is not in the encoding of the terminal.",
+            "Use UTF-8, for instance with LC_ALL=C.UTF-8.",
+        ) from None
 
 
 _DATA = (["export"], ["watch"], ["prompts"])

@@ -10,25 +10,7 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Literal, TextIO
 
-from engine.errors import WorkbenchError
-
-
-class OutputLost(WorkbenchError):
-    """Standard output cannot be written.
-
-    Attributes:
-        unread: Whether the program that reads it has ended, as `head` does, which is no fault.
-    """
-
-    def __init__(self, error: OSError) -> None:
-        closed = error.errno == errno.EBADF
-        super().__init__(
-            "Standard output is closed."
-            if closed
-            else f"Standard output cannot be written: {error.strerror}.",
-            code=WorkbenchError.__name__,
-        )
-        self.unread = isinstance(error, BrokenPipeError)
+from engine.errors import OutputLost
 
 
 class Output(TextIOWrapper):
@@ -36,9 +18,11 @@ class Output(TextIOWrapper):
 
     Attributes:
         lost: Why something of it is lost; None so far.
+        unread: Whether that is because the program that reads it has ended, as `head` does, which is no fault.
     """
 
     lost: OutputLost | None = None
+    unread = False
 
     def write(self, text: str) -> int:
         """Writes a text.
@@ -64,7 +48,10 @@ class Output(TextIOWrapper):
 
     def _failed(self, error: OSError) -> OutputLost:
         """What to raise; nothing that waits is written any more, not even when the program ends."""
-        self.lost = self.lost or OutputLost(error)
+        self.unread = self.unread or isinstance(error, BrokenPipeError)
+        closed = error.errno == errno.EBADF
+        reason = "is closed" if closed else f"cannot be written: {error.strerror}"
+        self.lost = self.lost or OutputLost(f"Standard output {reason}.")
         with open(os.devnull, "wb") as nothing:
             os.dup2(nothing.fileno(), self.fileno())
         return self.lost
