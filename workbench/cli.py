@@ -109,8 +109,8 @@ GROUPS = {
     "goals": Group(
         "ACTION",
         "list, merge, split, rename and pin groups, and move conversations between them",
-        "What the goals screen and the merge desk do. A group is named by its number, id or label. Each command is one"
-        " act, which `goals undo` takes back.",
+        "What the goals screen and the merge desk do. A group is named by its label, else its id, else its number."
+        " Each command is one act, which `goals undo` takes back.",
     ),
     "requests": Group(
         "ACTION",

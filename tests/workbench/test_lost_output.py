@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import workbench
+from tests.command_line import process, workbench
 from tests.json_reference import WITHOUT_MODEL, lines
 from workbench.cli import COMMANDS, main
 
@@ -105,3 +106,47 @@ def test_files(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.Monke
     assert done.returncode == 1
     assert done.stderr.decode().startswith(f"workbench: {target} cannot be written: No space left")
     assert target.is_char_device()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "p.wb", "--filter", b"k\xf6ln"),
+        ("list", b"\xff.wb"),
+        ("import", "p.wb", b"\xff.jsonl"),
+        ("verdicts", "give", "p.wb", "a", "--note", b"\xff"),
+        ("verdicts", "give", "p.wb", "a", "--tag", b"\xff"),
+        ("verdicts", "give", "p.wb", b"\xff", "--tag", "x"),
+        ("second-goals", "p.wb", b"\xff"),
+        ("scores", "p.wb", "--import", b"\xff"),
+        ("models", "search", b"\xff"),
+    ],
+    ids=str,
+)
+def test_arguments_that_are_no_text(
+    words: tuple[str | bytes, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes that are not UTF-8 end in an error that names the trouble, never in a result or a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.jsonl").write_text('{"id": "a", "messages": [{"role": "user", "content": "köln"}]}')
+    workbench("import", "p.wb", "log.jsonl")
+    done = workbench(*map(os.fsdecode, words))
+
+    assert done.returncode in (1, 2)
+    assert done.stdout == b""
+    assert b"workbench: " in done.stderr
+
+
+def test_letters_under_another_locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under LC_ALL=C a filter with other letters works; where Python takes the locale at its word, it is refused."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.jsonl").write_text('{"id": "a", "messages": [{"role": "user", "content": "köln"}]}')
+    workbench("import", "p.wb", "log.jsonl")
+    monkeypatch.setenv("LC_ALL", "C")
+    found = process("list", "p.wb", "--filter", "köln", "--json")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    refused = process("list", "p.wb", "--filter", "köln", "--json")
+
+    assert json.loads(found.stdout)["id"] == "a"
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert "encoding" in json.loads(refused.stderr)["error"]
