@@ -7,6 +7,8 @@ its name.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class WorkbenchError(Exception):
     """Something that was asked for cannot be done, for a reason that no other code covers.
@@ -29,6 +31,14 @@ class WorkbenchError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what it holds: the arguments that an exception pickles of itself are not those of a subclass."""
+        return _blank, (type(self), self.args), self.__dict__
+
+
+def _blank(kind: type[WorkbenchError], args: tuple[Any, ...]) -> WorkbenchError:
+    return kind.__new__(kind, *args)
 
 
 class ProgramFault(WorkbenchError):
@@ -163,6 +173,16 @@ class DiskFull(ProjectError):
     Why: There is no room for what was to be written.
 
     What to do: Make room, then do it again. What was stored before is whole.
+    """
+
+
+class OutputLost(WorkbenchError):
+    """What a command prints cannot be written to standard output.
+
+    Why: Standard output is closed, or it is a file on a full disk.
+
+    What to do: Give the command another standard output, or a file with `-o` where it has that option. What the command
+    changed in a project is stored.
     """
 
 

@@ -104,12 +104,19 @@ class ListQuery:
 
 
 def parse_filter(text: str) -> Filter:
-    """Reads a filter; a lone surrogate, which nothing stored has, is read as U+FFFD.
+    """Reads a filter.
 
     Raises:
         FilterError: With the place in the text and what would be right.
     """
-    return Filter(tuple(_term(word) for word in _words(without_surrogates(text))))
+    for at, (letter, stored) in enumerate(zip(text, without_surrogates(text), strict=True)):
+        if letter != stored:
+            raise FilterError(
+                "This letter is not in the encoding of the terminal.",
+                "Use UTF-8, for instance with LC_ALL=C.UTF-8.",
+                at,
+            )
+    return Filter(tuple(_term(word) for word in _words(text)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from engine.atomic_files import make_folder
 from engine.errors import WorkbenchError
 
 APP = "conversation-workbench"
@@ -50,7 +51,7 @@ def log_to_file() -> Path:
 
     log = log_dir() / "workbench.log"
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(log.parent)
         logging.basicConfig(
             filename=log,
             level=logging.INFO,

@@ -7,7 +7,6 @@ architectures its query and key projections have their rows in another order.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.atomic_files import replacing
 from engine.errors import AdapterError
 from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin
 from engine.model.base_fingerprint import Sizes, fingerprint
@@ -157,8 +157,7 @@ def convert(
             module = name.split(".")[2]
             if name.endswith(LORA_B) and module in heads:
                 matrices[name] = _reordered(values, heads[module])
-    part = out.with_name(f"{out.name}.{os.getpid()}.part")
-    try:
+    with replacing(out) as part:
         writer = gguf.GGUFWriter(part, architecture.name)
         writer.add_type(gguf.GGUFType.ADAPTER)
         writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
@@ -171,9 +170,6 @@ def convert(
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _alpha(settings: Mapping[str, Any]) -> float:

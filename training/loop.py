@@ -21,9 +21,9 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArgum
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import get_last_checkpoint
 
+from engine.atomic_files import write_atomically
 from engine.errors import ModelError
 from engine.run_directory.config import TrainConfig
-from engine.run_directory.events import write_atomically
 from engine.run_directory.microbatches import microbatches, padded_length, token_budget
 from training.curves import Validation
 from training.examples import Example

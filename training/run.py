@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from transformers import EarlyStoppingCallback, set_seed
 
+from engine.atomic_files import write_atomically
 from engine.errors import AdapterError
 from engine.model.adapter_files import AdapterOrigin
 from engine.run_directory.config import TrainConfig
-from engine.run_directory.events import EventLog, RunDirectory, read_events, write_atomically
+from engine.run_directory.events import EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
 from training.curves import validate
 from training.datasets import Datasets, read_datasets

@@ -17,9 +17,12 @@ from io import TextIOWrapper
 from typing import Any, NamedTuple, NoReturn
 
 from engine import network_guard
-from engine.errors import Cancelled, UsageError, WorkbenchError
+from engine.conversation import without_surrogates
+from engine.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.text import as_json, display_safe
 from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+from workbench.interruption import like_ctrl_c
+from workbench.standard_streams import checked
 from workbench.terminal import on_terminal
 
 DESCRIPTION = """\
@@ -106,8 +109,8 @@ GROUPS = {
     "goals": Group(
         "ACTION",
         "list, merge, split, rename and pin groups, and move conversations between them",
-        "What the goals screen and the merge desk do. A group is named by its number, id or label. Each command is one"
-        " act, which `goals undo` takes back.",
+        "What the goals screen and the merge desk do. A group is named by its label, else its id, else its number."
+        " Each command is one act, which `goals undo` takes back.",
     ),
     "requests": Group(
         "ACTION",
@@ -440,7 +443,7 @@ def _refuse_unknown(word: str, before: str, known: Sequence[str], rest: Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Runs one command and returns its exit code. What it writes is for its user only."""
     words = list(sys.argv[1:] if argv is None else argv)
     json = "--json" in words
     offline = words[:1] == [network_guard.FLAG]
@@ -450,40 +453,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"] and (not topic or _is_command(topic[0])):
         words = [*topic, "--help"]
     network_guard.install()
-    _print_any_character(json or words[:1] in _DATA, json)
+    mask = os.umask(0o077)
     try:
-        try:
-            arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
-        except SystemExit as stop:  # after --help
-            if topic:
-                explaining = import_module("workbench.commands.explaining")
-                for found in explaining.topics_of(topic[0]):
-                    more = f"More: `workbench help {found.name}.md`\n"
-                    print(f"\n{more if found.kind == 'page' else found.text}", end="")
-            return int(stop.code or 0)
-        if arguments.version:
-            from workbench.version import version_line
+        with like_ctrl_c(), checked() as output:
+            _print_any_character(json or words[:1] in _DATA, json)
+            try:
+                code = _run(words, topic, offline)
+                sys.stdout.flush()
+                return code
+            except (WorkbenchError, KeyboardInterrupt) as error:
+                if output is None or output.lost is None:
+                    return _print_error(error, json)
+                if output.unread:
+                    return DONE
+                return _print_error(output.lost, json)
+    finally:
+        os.umask(mask)
 
-            print(version_line())
-            return DONE
-        if arguments.command is None:
-            print(MAIN_PATH)
-            return DONE
-        if offline or arguments.offline:
-            os.environ[network_guard.VARIABLE] = network_guard.FLAG
+
+def _run(words: list[str], topic: list[str], offline: bool) -> int:
+    try:
+        arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
+    except SystemExit as stop:  # after --help
+        if topic:
+            explaining = import_module("workbench.commands.explaining")
+            for found in explaining.topics_of(topic[0]):
+                more = f"More: `workbench help {found.name}.md`\n"
+                print(f"\n{more if found.kind == 'page' else found.text}", end="")
+        return int(stop.code or 0)
+    if arguments.version:
+        from workbench.version import version_line
+
+        print(version_line())
+        return DONE
+    if arguments.command is None:
+        print(MAIN_PATH)
+        return DONE
+    if offline or arguments.offline:
+        os.environ[network_guard.VARIABLE] = network_guard.FLAG
+    try:
         return int(arguments.run(arguments))
-    except UsageError as error:
-        return _print_error(error, USAGE, json)
-    except Cancelled as error:
-        return _print_error(error, CANCELLED, json)
-    except WorkbenchError as error:
-        return _print_error(error, FAILED, json)
-    except KeyboardInterrupt:
-        return _print_error(Cancelled("cancelled"), CANCELLED, json)
-    except BrokenPipeError:
-        # The program that reads our output has ended, as in `workbench export … | head`.
-        sys.stderr.close()
-        return 0
+    except UnicodeEncodeError:
+        strange = next((word for word in words if word != without_surrogates(word)), None)
+        if strange is None:
+            raise
+        raise UsageError(
+            f"“{strange}” is not in the encoding of the terminal.",
+            "Use UTF-8, for instance with LC_ALL=C.UTF-8.",
+        ) from None
 
 
 _DATA = (["export"], ["watch"], ["prompts"])
@@ -505,8 +522,17 @@ def _print_any_character(output: bool, errors: bool) -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-def _print_error(error: WorkbenchError, code: int, json: bool) -> int:
+def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
     """Prints an error on standard error, as one line of JSON if `json`; returns the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        error = Cancelled("cancelled")
+    code = (
+        USAGE
+        if isinstance(error, UsageError)
+        else CANCELLED
+        if isinstance(error, Cancelled)
+        else FAILED
+    )
     if json:
         report = {
             "error": error.message,
@@ -519,6 +545,6 @@ def _print_error(error: WorkbenchError, code: int, json: bool) -> int:
     sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
     if error.hint:
         sys.stderr.write(display_safe(f"  {error.hint}\n"))
-    if code != CANCELLED:
+    if not isinstance(error, Cancelled | OutputLost):
         sys.stderr.write(f"  ({error.code}: `workbench help {error.code}` says more)\n")
     return code

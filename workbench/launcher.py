@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine import folders
-from engine.errors import ProgramFault
+from engine.errors import Cancelled, ProgramFault
 from engine.services.workspace import Workspace
 from screens.shell.key_table import Place, key_table, markdown
 from screens.shell.keymap_file import read_keymap
@@ -24,10 +24,14 @@ def choose_beginning(theme: str | None = None) -> Beginning | None:
 
     Raises:
         UsageError: There is no terminal.
+        Cancelled: A signal ended the screen.
     """
     require_terminal()
     folders.log_to_file()
-    return PickerApp(load_shell(theme)).run()
+    app = PickerApp(load_shell(theme))
+    beginning = app.run()
+    _check_end(app)
+    return beginning
 
 
 def show_project(
@@ -46,6 +50,7 @@ def show_project(
 
     Raises:
         WorkbenchError: The project cannot be opened, there is no terminal, or an error ended the screens.
+        Cancelled: A signal ended the screens; jobs stopped and can be resumed.
     """
     log = folders.log_to_file()
     preferences = Preferences(folders.preferences_file())
@@ -67,6 +72,7 @@ def show_project(
             )
             workspace.file.start()
             app.run()
+        _check_end(app)
         following = Path(app.next_project) if app.next_project is not None else None
         theme = None  # the theme may have been changed in the session
         if app.return_code:
@@ -74,6 +80,11 @@ def show_project(
                 "The screens stopped because of a fault in the program; what was saved is in the project.",
                 f"The log has the details: {log}",
             )
+
+
+def _check_end(app: PickerApp | WorkbenchApp) -> None:
+    if app.interrupted:
+        raise Cancelled("The screens were ended by a signal, or their terminal is gone.")
 
 
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from engine.atomic_files import make_folder, write_atomically
 
 MOST_RECENT = 20
 
@@ -90,10 +91,10 @@ class Preferences:
         """Writes a change; a folder that cannot be written is logged, and the session goes on."""
         chosen, problem = self.read()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             if problem is not None:
                 os.replace(self.path, self.path.with_suffix(".broken"))
-            _write_whole(self.path, json.dumps(asdict(change(chosen)), indent=2) + "\n")
+            write_atomically(self.path, json.dumps(asdict(change(chosen)), indent=2) + "\n")
         except OSError as error:
             logging.getLogger(__name__).warning("preferences were not written: %s", error)
 
@@ -103,15 +104,3 @@ def _parsed(content: dict[str, Any]) -> Chosen:
     recent = tuple(Opened(str(e["path"]), str(e["at"])) for e in content.get("recent", ()))
     annotator = str(content.get("annotator") or "")
     return Chosen(str(theme) if theme is not None else None, annotator, recent)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Writes the file in one step, so that no reader sees half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

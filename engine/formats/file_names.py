@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from engine.atomic_files import UNFINISHED
 from engine.formats.opening.containers import is_other
 
 LOG_SUFFIXES = frozenset(
@@ -35,7 +36,8 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
     """The files of a folder and of the folders in it, sorted: those that may be logs by their names, and the others."""
     logs: list[str] = []
     others: list[str] = []
-    for parent, _, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(UNFINISHED)]
         for name in names:
             path = os.path.join(parent, name)
             (others if is_other(os.path.relpath(path, folder)) else logs).append(path)

@@ -6,7 +6,6 @@ llama.cpp applies an adapter at run time, which costs two fifths of the speed on
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.atomic_files import make_folder, replacing
 from engine.errors import AdapterError, ModelFileError
 from engine.model.adapter_files import LORA_A, LORA_B, refuse_other_base
 from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
@@ -43,21 +43,18 @@ def merge(base: Path, adapter: Path, out: Path) -> None:
     """
     refuse_other_base(adapter, base)
     weights, file = read_gguf(base), read_gguf(adapter)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f"{out.name}.{os.getpid()}.part")
+    make_folder(out.parent)
     try:
-        shutil.copyfile(base, part)
-        for name in file.tensors:
-            if name.endswith(LORA_A):
-                _add(part, weights, name.removesuffix(LORA_A), file)
-        part.replace(out)
+        with replacing(out) as part:
+            shutil.copyfile(base, part)
+            for name in file.tensors:
+                if name.endswith(LORA_A):
+                    _add(part, weights, name.removesuffix(LORA_A), file)
     except OSError as error:
         raise ModelFileError(
             f"The merged weights {out.name} cannot be written: {error.strerror}.",
             "Check the free disk space of the cache folder.",
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
     for old in sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
         old.unlink(missing_ok=True)
 

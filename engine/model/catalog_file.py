@@ -13,6 +13,7 @@ import platform
 from pathlib import Path
 from typing import Any, Literal
 
+from engine.atomic_files import make_folder, write_atomically
 from engine.errors import ModelFileError
 from engine.model.manifest import known_sha256
 
@@ -52,10 +53,8 @@ class CatalogFile:
 
     def save(self) -> None:
         """Writes the file; raises OSError if it cannot be written."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        part = self._path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(self._content, indent=1, sort_keys=True), "utf-8")
-        part.replace(self._path)
+        make_folder(self._path.parent)
+        write_atomically(self._path, json.dumps(self._content, indent=1, sort_keys=True))
 
     def save_if_possible(self) -> None:
         """Writes the file if it can be written; if not, checksums are computed again each time."""

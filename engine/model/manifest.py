@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from engine.atomic_files import write_atomically
 
 SUFFIX = ".manifest.json"
 PULLED = "models"
@@ -69,9 +70,7 @@ class Manifest:
         """Writes it beside its files, in one step; returns the path of the first of them."""
         first = folder / self.files[0].name
         path = manifest_path(first)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(asdict(self), indent=1, sort_keys=True), "utf-8")
-        part.replace(path)
+        write_atomically(path, json.dumps(asdict(self), indent=1, sort_keys=True))
         return first
 
     @classmethod

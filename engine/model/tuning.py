@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.atomic_files import make_folder, private_folder
 from engine.errors import Cancelled, OutOfMemory
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
@@ -126,13 +127,13 @@ def tune(
         `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `file` (name in
         `folder`, or None for the file as shipped), `threads`, `gain` (speed over the shipped file) and `noise`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     cores = os.cpu_count() or 1
     is_busy = busy(cores)  # before this program makes load itself
-    reference = folder / f"{source.stem}-f32.part"
     candidates: list[dict[str, Any]] = []
     files: dict[str, Path] = {"as is": source}
-    try:
+    with private_folder(folder) as unfinished:
+        reference = unfinished / "f32.gguf"
         expandable = _expandable(source, folder)
         if expandable:
             report("expanding to F32")
@@ -145,7 +146,7 @@ def tune(
         for kind in ("as is", *(CANDIDATES if expandable else ())):
             report(f"measuring {kind}")
             if kind != "as is":
-                files[kind] = folder / f"{source.stem}-{kind}.part"
+                files[kind] = unfinished / f"{kind}.gguf"
                 quantize(source, files[kind], kind, cores)
             model = _load(files[kind], cancelled)
             tokens = model.tokenize(text)
@@ -184,9 +185,6 @@ def tune(
             "gain": best["tokens_per_s"] / candidates[0]["tokens_per_s"],
             "noise": noise,
         }
-    finally:
-        for part in folder.glob(f"{source.stem}-*.part"):
-            part.unlink()
 
 
 def expand(source: Path, target: Path) -> None:

@@ -6,7 +6,6 @@ What writes one kind of export is imported where that kind is asked for: a list 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Sequence
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.conversation import Conversation
-from engine.errors import ProjectError
 from engine.personal_data import Redactor
 from engine.records.example_probes import Proposed
 from engine.records.scores import ScoredId, State
 from engine.records.triage import JudgedId
 from engine.services.forms.chat_forms import message_line
-from engine.services.line_files import write_file
+from engine.services.line_files import new_file, write_file
 from engine.store import second_verdicts, trees
 from engine.store.completeness import example_probes, scores
 from engine.store.project import Project
@@ -51,7 +49,7 @@ class ExportFiles:
         Raises:
             ProjectError: `path` is there already or cannot be written.
         """
-        target = _new_file(path)
+        target = new_file(path)
         with (
             self._project.reading() as conn,
             closing(export_lines(conn, kind, ids)) as lines,
@@ -71,9 +69,9 @@ class ExportFiles:
         from engine.services.forms.annotation import settings_file
         from engine.services.forms.writing import form_lines, losses_in_words, write_form
 
-        target = _new_file(path)
+        target = new_file(path)
         settings = settings_file(form, target)
-        files = [target] if settings is None else [target, _new_file(str(settings[0]))]
+        files = [target] if settings is None else [target, new_file(str(settings[0]))]
         left_behind: Counter[str] = Counter()
         with (
             self._project.reading() as conn,
@@ -81,13 +79,6 @@ class ExportFiles:
         ):
             count = write_form(lines, form, target, Path(self._project.path).stem)
         return count, files, losses_in_words(form, left_behind)
-
-
-def _new_file(path: str) -> Path:
-    target = Path(os.path.expanduser(path))
-    if os.path.lexists(target):
-        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
-    return target
 
 
 def export_lines(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from engine.atomic_files import replacing
 from engine.errors import ProjectError, WorkbenchError
 from engine.text import as_json, display_safe
 
@@ -18,20 +20,27 @@ ColumnType = Literal["text", "integer", "number", "truth value", "texts", "share
 
 _BATCH = 2_000
 
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*(e[+-]?[0-9]+)?", re.IGNORECASE)
+
 
 def write_lines(
     lines: Iterable[dict[str, Any]],
     out: TextIO,
     kind: str,
     around: tuple[str, str] = ("[", "]"),
+    *,
+    formulas: bool = False,
 ) -> int:
     """Writes lines as JSON Lines (`jsonl`), a list within a JSON text (`json`) or CSV (nested values as JSON), and
     returns how many.
 
-    CSV knows no escapes, so a terminal gets it made safe; a file and a pipe get the text as it is.
+    CSV knows no escapes, so a terminal gets it made safe; a file and a pipe get the text as it is. A spreadsheet runs a
+    text of CSV that begins as a formula does; such a text gets an apostrophe before it.
 
     Args:
         around: What stands before and after the list.
+        formulas: Leave them as they are.
     """
     count = 0
     shown = out.isatty()
@@ -55,10 +64,19 @@ def write_lines(
         if writer is None:
             writer = csv.DictWriter(_RowsOut(out), list(flat), lineterminator="\r\n")
             writer.writeheader()
+        if not formulas:
+            flat = {key: _inert(value) for key, value in flat.items()}
         if shown:
             flat = {k: display_safe(v) if isinstance(v, str) else v for k, v in flat.items()}
         writer.writerow(flat)
     return count
+
+
+def _inert(value: Any) -> Any:
+    """A value as a spreadsheet shows it and does not run it: OWASP, CSV Injection."""
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
 
 class _RowsOut:
@@ -78,14 +96,16 @@ def write_file(
     path: Path,
     kind: str,
     around: tuple[str, str] = ("[", "]"),
+    *,
+    formulas: bool = False,
 ) -> int:
-    """Writes a file completely or not at all, and returns how many lines.
+    """Writes a file completely or not at all, and returns how many lines; see `write_lines`.
 
     Raises:
         ProjectError: The file cannot be written.
     """
     with written_beside(path) as part, part.open("w", encoding="utf-8", newline="") as out:
-        return write_lines(lines, out, kind, around)
+        return write_lines(lines, out, kind, around, formulas=formulas)
 
 
 def write_parquet(
@@ -141,21 +161,31 @@ def _text(value: Any) -> str | None:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def new_file(path: str) -> Path:
+    """The path of a file that is not there yet, `~` expanded.
+
+    Raises:
+        ProjectError: It is there.
+    """
+    target = Path(os.path.expanduser(path))
+    if os.path.lexists(target):
+        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+    return target
+
+
 @contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
-    """Gives the path of a file beside the target, which takes its place at the end, so that an interrupted export
-    leaves no partial file.
+    """Gives the path of a file that takes the place of the target at the end, so that an interrupted export leaves no
+    partial file; a device and a pipe are written themselves.
 
     Raises:
         ProjectError: The file cannot be written.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        yield part
-        part.replace(path)
+        with replacing(path) as part:
+            yield part
     except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error
         raise ProjectError(
-            f"{path} cannot be written: {error.strerror}.", "Choose another place."
+            f"{path} cannot be written: {reason}.", "Choose another place."
         ) from error
-    finally:
-        part.unlink(missing_ok=True)

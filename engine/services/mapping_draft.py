@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engine.atomic_files import make_folder
 from engine.errors import FormatError
 from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
@@ -309,7 +310,7 @@ class MappingDraft:
         folder = mapping_folder()
         file = folder / f"{name}.toml"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             with open(file, "x", encoding="utf-8") as written:
                 written.write(self.toml(name, by_name))
         except FileExistsError:

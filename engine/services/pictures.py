@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.errors import PackageMissing, ProjectError, UsageError
+from engine.errors import PackageMissing, UsageError
+from engine.services.line_files import written_beside
 
 ENDINGS = (".svg", ".png")
 _STYLE = {
@@ -42,9 +43,8 @@ def save_picture(path: Path, draw: Callable[[Any], Any]) -> None:
         # Without the date, so that drawing anew changes nothing.
         about = {"Date": None} if path.suffix.lower() == ".svg" else {}
         try:
-            picture.savefig(path, dpi=150, metadata=about)
-        except OSError as error:
-            raise ProjectError(f"{path} cannot be written: {error.strerror}.") from error
+            with written_beside(path) as part:
+                picture.savefig(part, dpi=150, metadata=about)
         finally:
             pyplot.close(picture)
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
+from engine.errors import UsageError
 from engine.filters import Filter, ListQuery
 from engine.stages.blocks import blocks
 from engine.store import conversations
@@ -30,6 +31,9 @@ class Selection:
     limit: int | None = None
     part: tuple[int, int] | None = None
 
+    def __post_init__(self) -> None:
+        check_limit(self.limit)
+
     def ids(self, conn: sqlite3.Connection) -> array[int]:
         """Ids of the conversations, in id order."""
         found = conversations.ids(conn, ListQuery(self.filter))
@@ -41,6 +45,16 @@ class Selection:
         number, of = self.part
         chars = conversations.chars(conn, found)
         return array("q", chain.from_iterable(islice(blocks(found, chars), number - 1, None, of)))
+
+
+def check_limit(limit: int | None) -> None:
+    """Refuses a limit that would count from the end.
+
+    Raises:
+        UsageError: It is negative.
+    """
+    if limit is not None and limit < 0:
+        raise UsageError(f"limit is {limit}.", "Give the most conversations, 0 or more, or None.")
 
 
 ALL = Selection()

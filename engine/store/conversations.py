@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.check_counts import CheckCounts
-from engine.conversation import Conversation, Message, opens_turn
+from engine.conversation import Conversation, Message, opens_turn, without_surrogates
 from engine.errors import ProjectError
 from engine.filters import Filter, ListQuery
 from engine.records.conversations import (
@@ -185,7 +185,7 @@ def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = Non
         " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)"
         " UNION SELECT a.conversation_id FROM alias AS a JOIN source ON source.id = a.source_id"
         " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)",
-        (external_id, source),
+        (without_surrogates(external_id), source and without_surrogates(source)),
     )
     return [row[0] for row in rows]
 

@@ -15,12 +15,14 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from heapq import merge as in_order
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from engine.atomic_files import replacing
 from engine.errors import ProjectDamaged, ProjectError
 from engine.number_format import counted
 from engine.store import cjk_index, facets, settings, verdicts
@@ -120,20 +122,11 @@ def merge(paths: Sequence[str], target: str) -> list[Taken]:
     for path in paths:
         # says what is wrong with a file, and refuses one of another version
         Project.open(path, read_only=True).close()
-    made = f"{target}.merging"
-    with suppress(FileNotFoundError):  # of a merge that was killed
-        os.unlink(made)
-    try:
-        with translate_file_errors(target):
-            _copy(paths[0], made)
-            with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
-                score_sets.drop_unfinished(conn)
-                found = [_take(conn, path) for path in paths[1:]]
-            os.rename(made, target)
-    finally:
-        for rest in (made, f"{made}-wal", f"{made}-shm"):
-            with suppress(FileNotFoundError):
-                os.unlink(rest)
+    with translate_file_errors(target), replacing(Path(target)) as made:
+        _copy(paths[0], made)
+        with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
+            score_sets.drop_unfinished(conn)
+            found = [_take(conn, path) for path in paths[1:]]
     return found
 
 
@@ -141,7 +134,7 @@ def _uri(path: str) -> str:
     return f"file:{quote(os.path.realpath(path))}?mode=ro"
 
 
-def _copy(path: str, made: str) -> None:
+def _copy(path: str, made: Path) -> None:
     with (
         closing(sqlite3.connect(_uri(path), uri=True)) as source,
         closing(sqlite3.connect(made)) as copy,

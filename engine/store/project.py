@@ -9,9 +9,11 @@ import sqlite3
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from engine.atomic_files import remove_leftovers
 from engine.errors import (
     NameTaken,
     NotAProject,
@@ -106,6 +108,7 @@ class Project:
         """
         given = os.fspath(path)
         real = os.path.realpath(given)
+        remove_leftovers(Path(real).parent)
         with translate_file_errors(real):
             exists = _check_place(given, real, create and not read_only)
             if read_only:
@@ -564,4 +567,5 @@ def _back_up(conn: sqlite3.Connection, real: str, schema: int) -> None:
     while os.path.exists(target):
         count += 1
         target = f"{real}.backup-{schema}-{count}"
-    copy_whole(conn, target)
+    with translate_file_errors(real, target):
+        copy_whole(conn, target)

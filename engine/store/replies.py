@@ -10,6 +10,8 @@ import threading
 import time
 from pathlib import Path
 
+from engine.atomic_files import make_folder
+
 MOST_BYTES = 2_000_000_000
 """Size above which the least recently used replies are deleted when the file is opened."""
 
@@ -25,7 +27,7 @@ class ReplyCache:
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self._guard = threading.Lock()
         try:
             self._conn = _open(path)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from engine.conversation import without_surrogates
 from engine.records.runs import RunRow, RunState
 from engine.store.sql import utc_now
 
@@ -49,10 +50,10 @@ def count(conn: sqlite3.Connection, run_id: int, done: int, total: int | None) -
 
 
 def finish(conn: sqlite3.Connection, run_id: int, state: RunState, message: str) -> None:
-    """Records how a run ended."""
+    """Records how a run ended; the message may name a file whose name is no text."""
     conn.execute(
         "UPDATE run SET state = ?, message = ?, finished_at = ? WHERE id = ?",
-        (state, message, utc_now(), run_id),
+        (state, without_surrogates(message), utc_now(), run_id),
     )
 
 

@@ -20,11 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from engine.conversation import without_surrogates
 from engine.errors import UsageError
 from engine.records.triage import EarlierActs, Verdict, VerdictKind, VerdictRow
 from engine.store import settings
 from engine.store.earlier_states import GIVEN_TO_THIS_TEXT
 from engine.store.sql import chunks, placeholders, utc_now
+from engine.text import display_safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,14 @@ def give(
 
 
 def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
-    """Appends what is said of many conversations as one act."""
+    """Appends what is said of many conversations as one act.
+
+    Raises:
+        UsageError: A text cannot be stored.
+    """
+    for one in acts:
+        _check_text(one.text)
+        _check_text(one.annotator)
     now = _later_than_newest(conn)
     conn.executemany(
         "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at, annotator)"
@@ -147,7 +156,8 @@ def _tagging(
     kind: Literal["tag", "untag"],
     annotator: str,
 ) -> int:
-    name = " ".join(name.encode("utf-8", "replace").decode().split())
+    _check_text(name)
+    name = " ".join(name.split())
     if not name:
         raise UsageError("A tag needs a name.", "Write a word or two.")
     have: set[int] = set()
@@ -325,6 +335,16 @@ def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
         ).fetchall()
     )
     return {verdict: found.get(verdict.value, 0) for verdict in Verdict}
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is no text.", "Notes, tags and names are texts (str).")
+    if text != without_surrogates(text):
+        raise UsageError(
+            f"{display_safe(text)!r} holds bytes that are no text.",
+            "Notes, tags and names are UTF-8; check the encoding of the terminal.",
+        )
 
 
 def _append(conn: sqlite3.Connection, act: Act) -> VerdictRow:

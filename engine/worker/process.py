@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from engine import errors
+from engine.atomic_files import make_folder
 from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.model.interface import LoadOptions
 from engine.network_guard import child_environment
@@ -137,7 +138,7 @@ class WorkerProcess:
 
     def _start(self) -> None:
         self._check_open()
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.log_path.parent)
         with self.log_path.open("ab") as log:
             # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
             process = subprocess.Popen(

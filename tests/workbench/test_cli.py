@@ -276,8 +276,9 @@ class TestMainJob:
         assert b"Shop" not in workbench("list", project).stdout
 
     @pytest.mark.usefixtures("tuned")
-    def test_interrupt_is_130(self, tmp_path: Path) -> None:
-        """Ctrl-C while scoring gives exit code 130; the next run resumes."""
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_interrupt_is_130(self, number: signal.Signals, tmp_path: Path) -> None:
+        """Ctrl-C and SIGTERM while scoring give exit code 130; the next run resumes."""
         project, samples = tmp_path / "p.wb", tmp_path / "samples.jsonl"
         # Some seconds of work, so that the signal comes in the midst of it however late it is sent.
         write_jsonl(sample_conversations(6), samples)
@@ -292,7 +293,7 @@ class TestMainJob:
         assert child.stderr is not None
         while b"Reading" not in child.stderr.readline():
             assert child.poll() is None
-        os.kill(child.pid, signal.SIGINT)
+        os.kill(child.pid, number)
         child.communicate(timeout=60)
 
         assert child.returncode == 130
@@ -340,3 +341,33 @@ class TestPrompts:
 
         assert done.returncode == 2
         assert b"chat" in done.stderr
+
+
+def test_what_commands_write_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever commands write (projects, samples, exports, backups, reports, logs, caches) is for its owner only; a
+    folder that was there stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    caches = Path(os.environ["WORKBENCH_CACHE"])
+    before = os.umask(0o022)
+    try:
+        Path("mine").mkdir()
+        for words in (
+            "demo mine --samples-only --count 4",
+            "import new.wb mine/samples.jsonl",
+            "export new.wb table -o t.csv",
+            "export new.wb conversations --as label-studio -o tasks.json",
+            "report new.wb -o r.html",
+            "backup new.wb",
+            "repair new.wb -o saved.wb",
+            "merge new.wb mine/demo.wb -o all.wb",
+            "run cluster new.wb --no-labels",
+        ):
+            assert workbench(*words.split()).returncode in (0, 3)
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)
+
+    written = [*tmp_path.rglob("*"), caches, *caches.rglob("*")]
+    open_ones = {path.name for path in written if path.stat().st_mode & 0o077}
+    assert open_ones == {"mine"}
+    assert len(written) > 12

@@ -230,3 +230,14 @@ def test_clusterings(run: Run, clustered: Project, capsys: pytest.CaptureFixture
     code, error = run("clusterings", "--show", "99")
     assert code == USAGE
     assert "There is no clustering 99." in str(error)
+
+
+def test_a_label_goes_before_an_id_and_a_number(run: Run) -> None:
+    """A group that is named like the number or the id of another one is the one that is meant."""
+    first, second, third = list(labels(run))[:3]
+    run("rename", second, "1")
+    run("pin", "1")
+    run("rename", third, first)
+    run("pin", first)
+
+    assert {one["id"] for one in run("list")["groups"] if one["pinned"]} == {second, third}

@@ -26,6 +26,7 @@ from engine.services.table_export import table_lines
 from engine.services.workspace import Workspace
 from engine.stages.checking import CheckStage
 from engine.stages.importing import ImportStage
+from engine.stages.selection import check_limit
 from engine.store import conversations
 from workbench.commands.options import read_filter
 
@@ -289,8 +290,9 @@ class Project:
             truth: Adds what is known from elsewhere.
 
         Raises:
-            UsageError: The filter cannot be understood.
+            UsageError: The filter cannot be understood, or the limit is negative.
         """
+        check_limit(limit)
         ids = self._ids(filter, sort, reverse)[:limit]
         with (
             self._workspace.project.reading() as conn,

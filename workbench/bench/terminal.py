@@ -122,6 +122,22 @@ class Terminal:
                 return False
         return True
 
+    def hang_up(self) -> None:
+        """Closes the terminal under the program, as a window that closes does."""
+        os.close(self._ours)
+        self._ours = os.open(os.devnull, os.O_RDWR)
+
+    def wait(self, seconds: float) -> int:
+        """Reads until the program has ended, at most so many seconds, and returns its exit status.
+
+        Raises:
+            subprocess.TimeoutExpired: It runs still.
+        """
+        end = time.perf_counter() + seconds
+        while self.status is None and time.perf_counter() < end:
+            self.read(0.05)
+        return self._process.wait(0)
+
     def close(self) -> None:
         """Ends the program and the terminal."""
         if self._process.poll() is None:

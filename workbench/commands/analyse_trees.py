@@ -13,7 +13,7 @@ from engine.services.line_files import write_file
 from engine.services.trees.unusual import lines, table, unusual
 from engine.services.workspace import Workspace
 from workbench.commands.narration import Result, narrate
-from workbench.commands.options import add_filter, read_filter
+from workbench.commands.options import add_filter, add_formulas, read_filter
 from workbench.commands.report_text import table_lines
 from workbench.exits import DONE
 
@@ -31,6 +31,7 @@ def trees_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="also write the rows, as .csv or as lines of JSON"
     )
+    add_formulas(parser)
 
 
 def trees(arguments: argparse.Namespace) -> int:
@@ -51,7 +52,8 @@ def trees(arguments: argparse.Namespace) -> int:
     found = unusual(items)
     if arguments.output:
         path = Path(arguments.output)
-        write_file(lines(found), path, "csv" if path.suffix == ".csv" else "jsonl")
+        kind = "csv" if path.suffix == ".csv" else "jsonl"
+        write_file(lines(found), path, kind, formulas=arguments.formulas)
         narrate(f"Wrote {len(found):,} lines to {path}.")
     shown = table(found, len(grown))
     text = [shown.notes[0], *(table_lines(shown) if found else [])]

@@ -27,7 +27,7 @@ from engine.services.line_files import write_file, write_lines
 from engine.services.table_export import TableColumns, table_lines, write_table
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, narrate_redacted, print_json
-from workbench.commands.options import add_filter, add_redact, read_filter
+from workbench.commands.options import add_filter, add_formulas, add_redact, read_filter
 from workbench.commands.scores import narrate_set
 
 OF_ALL = ("clusters", "decisions")
@@ -65,6 +65,7 @@ def export_options(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help=f"beside the messages of conversations, of {', '.join(get_args(Beside))}: one or more, with commas",
     )
+    add_formulas(parser)
     add_redact(parser)
     add_filter(parser)
 
@@ -74,7 +75,7 @@ def export(arguments: argparse.Namespace) -> int:
     wanted = read_filter(arguments.filter)
     beside = _beside(arguments.beside)
     kind = _checked_kind(arguments, filtered=bool(wanted), beside=bool(beside))
-    form, truth = arguments.form, arguments.truth
+    form, truth, formulas = arguments.form, arguments.truth, arguments.formulas
     own_file = form is not None and ENDINGS[form] != "jsonl"
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
@@ -98,21 +99,21 @@ def export(arguments: argparse.Namespace) -> int:
             lines = found if redactor is None else redacted_lines(found, redactor)
             if arguments.output is None:
                 if own_file:
-                    write_form_to_stream(lines, form, sys.stdout, task)
+                    write_form_to_stream(lines, form, sys.stdout, task, formulas=formulas)
                 else:
-                    write_lines(lines, sys.stdout, kind)
+                    write_lines(lines, sys.stdout, kind, formulas=formulas)
                 sys.stdout.flush()
                 _narrate_losses(form, left_behind)
                 narrate_redacted(redactor.counts if redactor else None)
                 return 0
             path = Path(arguments.output)
             if own_file:
-                count = write_form(lines, form, path, task, beside, truth=truth)
+                count = write_form(lines, form, path, task, beside, truth=truth, formulas=formulas)
             elif kind == "parquet":
                 columns = TableColumns.read(conn, chosen, truth=truth)
                 count = write_table(lines, columns, path)
             else:
-                count = write_file(lines, path, kind)
+                count = write_file(lines, path, kind, formulas=formulas)
     settings = settings_file(form, path) if form else None
     if arguments.json:
         print_json(

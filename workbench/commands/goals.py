@@ -408,7 +408,7 @@ def import_file(arguments: argparse.Namespace) -> int:
     return WITH_GAPS if report.left_out else DONE
 
 
-_WHICH = "number, id or label of a group (`workbench goals list`)"
+_WHICH = "label, id or number of a group, in this order (`workbench goals list`)"
 
 
 def _declare(parser: argparse.ArgumentParser, *groups: str) -> None:
@@ -449,15 +449,17 @@ def _require_groups(goals: GoalService) -> None:
 
 
 def resolve(groups: list[GoalGroup], name: str) -> GoalGroup:
-    """The group with this number, id or label.
+    """The group with this label, else that with this id, else that with this number: a label may be a number.
 
     Raises:
         UsageError: There is none, or several have this label.
     """
     wanted = " ".join(name.split()).lower()
-    found = [one for one in groups if wanted in (one.id, str(one.number))] or [
-        one for one in groups if " ".join(one.label.split()).lower() == wanted
-    ]
+    found = (
+        [one for one in groups if " ".join(one.label.split()).lower() == wanted]
+        or [one for one in groups if one.id == wanted]
+        or [one for one in groups if str(one.number) == wanted]
+    )
     if len(found) == 1:
         return found[0]
     if found:

@@ -46,6 +46,16 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_formulas(parser: argparse.ArgumentParser) -> None:
+    """Declares the option that leaves texts of CSV as they are."""
+    parser.add_argument(
+        "--formulas",
+        action="store_true",
+        help="CSV: leave texts that begin with = + - @ as they are, though a spreadsheet may run them as formulas"
+        " (default: put an apostrophe before them)",
+    )
+
+
 def add_redact(parser: argparse.ArgumentParser) -> None:
     """Declares --redact."""
     parser.add_argument(

@@ -16,6 +16,7 @@ from pathlib import Path
 from engine.errors import Cancelled, NameTaken, NotFound, NotYet, UsageError, WorkbenchError
 from engine.filters import ListQuery, parse_filter
 from engine.records.report import ReportTable
+from engine.services.line_files import written_beside
 from engine.services.report.files import write_document
 from engine.services.reproduction.data_sets import DataSet, read_data_set
 from engine.services.reproduction.document import as_json, document
@@ -125,7 +126,8 @@ def reproduce(arguments: argparse.Namespace) -> int:
     for name in REPORTS:
         write_document(shown, folder / name)
     values = as_json(found, commands)
-    (folder / "report.json").write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
+    with written_beside(folder / "report.json") as part:
+        part.write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
     if arguments.json:
         print_json(values)
     else:

@@ -101,8 +101,9 @@ def _conversation(services: Services, name: str) -> int:
 
 
 def _named(found: list[SecondGoal], label: str) -> SecondGoal:
-    for one in found:
-        if label.casefold() in (one.label.casefold(), one.group_id.casefold()):
+    named = [one for one in found if one.label.casefold() == label.casefold()]
+    for one in named or found:
+        if named or one.group_id == label.casefold():
             return one
     labels = ", ".join(f"“{one_line(one.label)}”" for one in found) or "none"
     raise NotFound(

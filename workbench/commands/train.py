@@ -279,17 +279,23 @@ def _watch(
         return DONE
     narrator = _Narrator(history, offset)
     handled = 0
-    while narrator.narrate():
-        if pressed[0] > handled:
-            handled = pressed[0]
-            if handled == 1:
-                runs.trainers.stop(history.run)
-                narrate(
-                    "Stopping after this step, keeping the best checkpoint. ctrl+c again kills it."
-                )
-            else:
-                runs.trainers.kill(history.run)
-        time.sleep(POLL_SECONDS)
+    try:
+        while narrator.narrate():
+            if pressed[0] > handled:
+                handled = pressed[0]
+                if handled == 1:
+                    runs.trainers.stop(history.run)
+                    narrate(
+                        "Stopping after this step, keeping the best checkpoint. ctrl+c again kills it."
+                    )
+                else:
+                    runs.trainers.kill(history.run)
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:  # not ctrl+c, which is counted: the terminal closed, or the like
+        raise Cancelled(
+            f"{name} goes on; this command does not show it any more.",
+            "`workbench train status` shows its status, `workbench train stop` ends it.",
+        ) from None
     return _report(history, arguments.json, killed=handled > 1)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from engine.atomic_files import make_folder, replacing, write_atomically
 from engine.goals.embedders.vectors import Floats, Indices, Numbers, Vectors, blocks, has_vector
 
 if TYPE_CHECKING:
@@ -190,21 +190,18 @@ class Neighbours:
         """Writes the index and its metadata file atomically; does nothing if the search is exact."""
         if self._index is None:
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _metadata_path(path).unlink(missing_ok=True)
-        part = path.with_name(f"{path.name}.part")
-        self._index.save_index(str(part))
-        metadata = {
-            "fingerprint": self.fingerprint,
-            "rows": len(self._vectors),
-            "indexed": len(self._live),
-            "dimensions": int(self._vectors.shape[1]),
-            "sha256": _hash(part),
-        }
-        os.replace(part, path)
-        waiting = path.with_name(f"{path.name}.json.part")
-        waiting.write_text(json.dumps(metadata), encoding="utf-8")
-        os.replace(waiting, _metadata_path(path))
+        with replacing(path) as part:
+            self._index.save_index(str(part))
+            metadata = {
+                "fingerprint": self.fingerprint,
+                "rows": len(self._vectors),
+                "indexed": len(self._live),
+                "dimensions": int(self._vectors.shape[1]),
+                "sha256": _hash(part),
+            }
+        write_atomically(_metadata_path(path), json.dumps(metadata))
 
     @classmethod
     def load(cls, path: Path, vectors: Vectors, fingerprint: str) -> Neighbours | None:

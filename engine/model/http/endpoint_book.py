@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engine.atomic_files import make_folder, write_atomically
 from engine.errors import ModelFileError, NameTaken, UsageError
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import Address, parse_address
@@ -221,11 +222,9 @@ class EndpointBook:
         return entries
 
     def _save(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        part = self.file.with_suffix(f".{os.getpid()}.part")
+        make_folder(self.file.parent)
         content = {name: entry.as_params() for name, entry in self._entries.items()}
-        part.write_text(json.dumps(content, indent=1, sort_keys=True), "utf-8")
-        part.replace(self.file)
+        write_atomically(self.file, json.dumps(content, indent=1, sort_keys=True))
 
 
 def _key(variable: str | None) -> str:

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from engine.atomic_files import make_folder
 from engine.errors import (
     HubError,
     ModelError,
@@ -163,7 +164,7 @@ def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, report: ReportPro
         UsageError: Another process is pulling it.
     """
     refuse_without_room(plan)
-    plan.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(plan.folder)
     with _alone(plan):
         try:
             report(PullProgress("pulling", plan.done, plan.wanted.size))

@@ -96,12 +96,14 @@ def write_form(
     beside: Collection[Beside] = (),
     *,
     truth: bool = False,
+    formulas: bool = False,
 ) -> int:
     """Writes lines of `form_lines` to a file, with the settings of the annotation beside it; returns how many lines.
 
     Args:
         task: Name of the project, which is the task in a log of Inspect.
         beside: As given to `form_lines`, and so is `truth`.
+        formulas: As `write_lines` takes it.
 
     Raises:
         WorkbenchError: pyarrow is needed and not installed.
@@ -109,7 +111,7 @@ def write_form(
     """
     if form == "parquet":
         return write_parquet(lines, message_rows.column_types(beside, truth=truth), path)
-    count = write_file(lines, path, ENDINGS[form], _around(form, task))
+    count = write_file(lines, path, ENDINGS[form], _around(form, task), formulas=formulas)
     settings = annotation.settings_file(form, path)
     if settings is not None:
         with written_beside(settings[0]) as part:
@@ -118,7 +120,12 @@ def write_form(
 
 
 def write_form_to_stream(
-    lines: Iterable[dict[str, Any]], form: ConversationForm, out: TextIO, task: str
+    lines: Iterable[dict[str, Any]],
+    form: ConversationForm,
+    out: TextIO,
+    task: str,
+    *,
+    formulas: bool = False,
 ) -> None:
     """Writes lines of `form_lines` to a stream; see `write_form`.
 
@@ -127,7 +134,7 @@ def write_form_to_stream(
     """
     if form == "parquet" or form in ANNOTATION_FORMS:
         raise UsageError(f"The form {form} needs a file.", "Name it with -o FILE.")
-    write_lines(lines, out, ENDINGS[form], _around(form, task))
+    write_lines(lines, out, ENDINGS[form], _around(form, task), formulas=formulas)
 
 
 def _around(form: ConversationForm, task: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from engine.atomic_files import make_folder, write_atomically
 from engine.errors import NotFound, UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
@@ -132,9 +133,9 @@ def write_run(
     files = run_files(row.result, prompts, rules_as_json(rules), models)
     target = folder.joinpath(*row.key.split("/")[1:])
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        make_folder(target)
         for name, text in files.items():
-            (target / name).write_text(text, "utf-8")
+            write_atomically(target / name, text)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}.") from None
     return target

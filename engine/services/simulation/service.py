@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
-from engine.errors import ProjectError, UsageError
+from engine.errors import UsageError
 from engine.jobs.runner import JobRunner
 from engine.records.report import Cell, ReportRow
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
-from engine.services.line_files import write_file
+from engine.services.line_files import new_file, write_file
 from engine.services.simulation.drafts import DraftsFile, opened_drafts
 from engine.services.simulation.forms import KIND as FORMS
 from engine.services.simulation.forms import forms_simulation, load_forms
@@ -169,9 +168,7 @@ class SimulationService:
         Raises:
             ProjectError: `path` exists or cannot be written.
         """
-        place = Path(os.path.expanduser(path))
-        if place.exists():
-            raise ProjectError(f"{place} is there already.", "Choose another name.")
+        place = new_file(path)
         rows = self._simulations.rows(config_hash)
         results = self.results(config_hash)
         tables = [

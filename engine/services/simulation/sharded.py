@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import folders
+from engine.atomic_files import make_folder
 from engine.errors import NotFound, NotYet, UsageError
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
@@ -208,7 +209,7 @@ def write_logs(
             logs.setdefault(folder / _log_name(record), []).append(dict(record))
     for path, some in logs.items():
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         except OSError as error:
             raise UsageError(f"{path.parent} cannot be made: {error.strerror}.") from None
         write_file(some, path, "jsonl")

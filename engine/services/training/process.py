@@ -19,11 +19,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.atomic_files import write_atomically
 from engine.errors import UsageError, WorkbenchError
 from engine.network_guard import child_environment
 from engine.number_format import counted
 from engine.run_directory.config import ConfigError, TrainConfig
-from engine.run_directory.events import RunDirectory, is_running, read_events, write_atomically
+from engine.run_directory.events import RunDirectory, is_running, read_events
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """Packages that training imports; the extra `train` installs them."""

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.atomic_files import make_folder, private_folder
 from engine.completeness.block import LogItem
 from engine.completeness.training_data import Split, Usable, cut, to_cut
 from engine.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
@@ -33,7 +34,6 @@ PROJECT_ID = "project_id"
 """Setting: the id of the project, made by its first training; copies of the file keep it."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_TEMPORARY = ".part-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +117,18 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
     check_name(home, name)
     check_data(plan)
     target = runs_folder(home) / name
-    part = target.with_name(f".{name}{_TEMPORARY}{os.getpid()}")
     try:
-        part.mkdir(parents=True)
-        _write(project, RunDirectory(part), config, plan)
-        part.rename(target)
+        make_folder(target.parent)
+        with private_folder(target.parent) as folder:
+            part = folder / name
+            part.mkdir()
+            _write(project, RunDirectory(part), config, plan)
+            part.rename(target)
     except OSError as error:
-        shutil.rmtree(part, ignore_errors=True)
         raise ProjectError(
             f"The run cannot be written to {target}: {error.strerror or error}.",
             "Make room there, or allow writing beside the project file.",
         ) from error
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     return RunDirectory(target)
 
 
@@ -162,11 +160,10 @@ def delete(run: RunDirectory) -> None:
     with locked(run) as had:
         if not had:
             raise UsageError(f"{run.path.name} is running.", "Stop it first.")
-        gone = run.path.with_name(f".{run.path.name}{_TEMPORARY}{os.getpid()}")
         try:
-            # Renamed first, so that a half-deleted run is never listed.
-            run.path.rename(gone)
-            shutil.rmtree(gone)
+            with private_folder(run.path.parent) as folder:
+                # Renamed first, so that a half-deleted run is never listed.
+                shutil.rmtree(run.path.rename(folder / run.path.name))
         except OSError as error:
             raise ProjectError(f"{run.path.name} cannot be deleted: {error.strerror}.") from error
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from threading import Lock
 from typing import cast
 
-from engine.errors import NotFound, ProjectError, UsageError
+from engine.errors import NotFound, UsageError
 from engine.filters import ListQuery
 from engine.jobs.runner import JobRunner
 from engine.records.runs import Estimate, RunRow
 from engine.records.trees import TreeRow
-from engine.services.line_files import write_file
+from engine.services.line_files import new_file, write_file
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.export_lines import stored_tree_line
 from engine.services.trees.meanings import AnswerMeanings
@@ -286,11 +284,7 @@ class TreeService:
 
     def export(self, item: TreeItem, path: str) -> None:
         """Writes a tree as one JSON line to a new file; raises ProjectError as `ExportFiles.export` does."""
-        target = Path(os.path.expanduser(path))
-        if target.exists() or target.is_symlink():
-            raise ProjectError(
-                f"{path} is there already.", "Choose another name; nothing was written."
-            )
+        target = new_file(path)
         row = item.row
         with self._project.reading() as conn:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)

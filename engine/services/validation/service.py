@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-from engine.errors import Cancelled, ProjectError
+from engine.errors import Cancelled
 from engine.filters import Filter, ListQuery
 from engine.model.catalog import Catalog
 from engine.records.validation import CompletenessTable
+from engine.services.line_files import new_file, written_beside
 from engine.services.validation.records import ValidationProgress, ValidationReport
 from engine.store.project import Project
 from engine.text import as_json
@@ -67,15 +65,5 @@ class ValidationService:
         Raises:
             ProjectError: `path` exists or cannot be written.
         """
-        target = Path(os.path.expanduser(path))
-        try:
-            with target.open("x", encoding="utf-8", newline="\n") as out:
-                out.write(report.text + "\n")
-        except FileExistsError as error:
-            raise ProjectError(
-                f"{path} is there already.", "Choose another name; nothing was written."
-            ) from error
-        except OSError as error:
-            raise ProjectError(
-                f"{path} cannot be written: {error.strerror}.", "Choose another place."
-            ) from error
+        with written_beside(new_file(path)) as part:
+            part.write_text(report.text + "\n", "utf-8")

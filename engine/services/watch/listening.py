@@ -47,7 +47,7 @@ class Refused(Exception):
     """A request that is not taken; becomes an answer with this status."""
 
     def __init__(self, status: HTTPStatus, error: str, hint: str) -> None:
-        super().__init__(error)
+        super().__init__(status, error, hint)
         self.status, self.error, self.hint = status, error, hint
 
 

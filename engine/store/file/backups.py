@@ -15,7 +15,9 @@ import urllib.parse
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
+from engine.atomic_files import replacing
 from engine.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.store.file.failures import translate_file_errors
 from engine.store.file.lock import WriteLock, check_log
@@ -50,7 +52,9 @@ def backups_of(path: str) -> list[Backup]:
     """The backups beside a project, the newest first; the project itself need not be there."""
     real = os.path.realpath(path)
     found = [
-        name for name in glob.glob(glob.escape(real) + ".backup-*") if not name.endswith(_NOT_WHOLE)
+        name
+        for name in glob.glob(glob.escape(real) + ".backup-*")
+        if not name.endswith(_SIDE_FILES)
     ]
     return sorted(map(_described, found), key=lambda one: (one.made, one.path), reverse=True)
 
@@ -65,10 +69,9 @@ def back_up(path: str, keep: int = KEEP) -> tuple[str, list[str]]:
         ProjectError: There is no project, it is damaged, or the disk is full. No backup is removed then.
     """
     real = os.path.realpath(path)
-    with translate_file_errors(real):
-        target = free_name(f"{real}.backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-        with closing(_opened(path, real)) as conn:
-            copy_whole(conn, target)
+    target = free_name(f"{real}.backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    with translate_file_errors(real, target), closing(_opened(path, real)) as conn:
+        copy_whole(conn, target)
     own = [
         one.path
         for one in backups_of(path)
@@ -91,41 +94,37 @@ def restore(path: str, backup: str) -> str | None:
         ProjectError: The backup is missing, damaged or no project, or the disk is full. The project is as it was.
     """
     real = os.path.realpath(path)
-    made = real + ".restored"
     with translate_file_errors(real):
         lock = WriteLock(real)
         lock.acquire()
         try:
-            with translate_file_errors(backup), closing(_opened(backup, backup)) as conn:
-                _check(conn, backup)
-                copy_whole(conn, made)  # over what a kill left of an earlier attempt
-            kept = _set_aside(real) if os.path.exists(real) else None
-            os.rename(made, real)
+            with replacing(Path(real)) as made:
+                with (
+                    translate_file_errors(backup, real),
+                    closing(_opened(backup, backup)) as conn,
+                ):
+                    _check(conn, backup)
+                    _vacuum(conn, made)
+                kept = _set_aside(real) if os.path.exists(real) else None
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(made)
             lock.release()
     return kept
 
 
 def copy_whole(conn: sqlite3.Connection, target: str) -> None:
     """Writes the database of a connection to the new file `target`, which is there whole or not at all."""
-    partial = target + ".partial"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(partial)
-    try:
-        # as bytes: a path need not be UTF-8
-        conn.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(partial),))
-        with open(partial, "rb") as file:
-            os.fsync(file.fileno())
-        os.rename(partial, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
-        raise
+    with replacing(Path(target)) as part:
+        _vacuum(conn, part)
 
 
-_NOT_WHOLE = (".partial", "-wal", "-shm", "-journal", ".lock")
+def _vacuum(conn: sqlite3.Connection, target: Path) -> None:
+    # as bytes: a path need not be UTF-8
+    conn.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(target),))
+    with open(target, "rb") as file:
+        os.fsync(file.fileno())
+
+
+_SIDE_FILES = ("-wal", "-shm", "-journal", ".lock")
 
 
 def free_name(name: str) -> str:

@@ -22,36 +22,41 @@ _NO_MORE_BYTES = (
 
 
 @contextmanager
-def translate_sqlite_errors(path: str) -> Iterator[None]:
+def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
     """Turns errors of SQLite on the project at `path`, and values of it that are neither text nor JSON where they must
-    be, or JSON nested without end, into a ProjectError; the caller's own errors pass."""
+    be, or JSON nested without end, into a ProjectError; the caller's own errors pass.
+
+    Args:
+        written: The file that is written, where that is another one.
+    """
     try:
         yield
     except sqlite3.Error as error:
-        raise _from_sqlite(path, error) from error
+        raise _from_sqlite(path, written or path, error) from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise damaged(path, error) from error
 
 
 @contextmanager
-def translate_file_errors(path: str) -> Iterator[None]:
-    """Turns errors of SQLite and of the system on the project at `path` into a ProjectError."""
+def translate_file_errors(path: str, written: str = "") -> Iterator[None]:
+    """Turns errors of SQLite and of the system on the project at `path` into a ProjectError; `written` is as in
+    `translate_sqlite_errors`."""
     try:
-        with translate_sqlite_errors(path):
+        with translate_sqlite_errors(path, written):
             yield
     except OSError as error:
-        raise _from_system(path, error) from error
+        raise _from_system(path, written or path, error) from error
 
 
-def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
-    name = os.path.basename(path)
+def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
+    name, full = os.path.basename(path), os.path.basename(written)
     code = getattr(error, "sqlite_errorcode", None) or 0
     primary = code & 0xFF
     if primary == sqlite3.SQLITE_FULL:
-        return DiskFull(f"The disk is full: {name} could not be written.", _FULL_HINT)
-    if code in _NO_MORE_BYTES or (primary == sqlite3.SQLITE_IOERR and _no_space(path)):
+        return DiskFull(f"The disk is full: {full} could not be written.", _FULL_HINT)
+    if code in _NO_MORE_BYTES or (primary == sqlite3.SQLITE_IOERR and _no_space(written)):
         return DiskFull(
-            f"The disk is full, or a limit on file sizes is reached: {name} could not be written.",
+            f"The disk is full, or a limit on file sizes is reached: {full} could not be written.",
             _FULL_HINT,
         )
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -71,6 +76,8 @@ def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
         return ProjectError(
             f"{name} cannot be opened.", "Check the permissions of the file and of its folder."
         )
+    if written != path:
+        return ProjectError(f"{name} could not be read, or {full} not be written ({error}).")
     return ProjectError(f"{name} could not be read or written ({error}).")
 
 
@@ -82,13 +89,19 @@ def damaged(path: str, found: object) -> ProjectError:
     )
 
 
-def _from_system(path: str, error: OSError) -> ProjectError:
+def _from_system(path: str, written: str, error: OSError) -> ProjectError:
     name = os.path.basename(path)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFull(f"The disk is full: {name} could not be written.", _FULL_HINT)
+        return DiskFull(
+            f"The disk is full: {os.path.basename(written)} could not be written.", _FULL_HINT
+        )
     if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
         return ProjectError(
             f"The file system of {name} offers no locks.", "Keep projects on a local disk."
+        )
+    if written != path:
+        return ProjectError(
+            f"{os.path.basename(written)} cannot be written: {error.strerror or error}."
         )
     return ProjectError(f"{name} cannot be opened: {error.strerror or error}.")
 

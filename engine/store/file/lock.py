@@ -63,7 +63,7 @@ class ProjectFile:
             OSError: It cannot be opened.
         """
         with self._guard:
-            self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+            self.fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
             status = os.fstat(self.fd)
             self._identity = (status.st_dev, status.st_ino)
             self._in_use[self._identity] = self._in_use.get(self._identity, 0) + 1
@@ -185,7 +185,7 @@ class WriteLock:
 
     def _lock_name(self, until: float) -> None:
         while True:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from engine.atomic_files import replacing
 from engine.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.store import cjk_index
 from engine.store.migrations.m001_conversations import APPLICATION_ID
@@ -64,19 +66,18 @@ def repair(damaged: str, target: str) -> Repair:
         raise ProjectError(f"There is no file {damaged}.", "Check the path.")
     report = Repair()
     try:
-        with closing(_opened(damaged)) as source, closing(sqlite3.connect(target)) as made:
+        with (
+            replacing(Path(target)) as part,
+            closing(_opened(damaged)) as source,
+            closing(sqlite3.connect(part)) as made,
+        ):
             objects = _contents(source, damaged)
             _copy(source, made, objects, report)
-    except sqlite3.Error as error:
-        with suppress(FileNotFoundError):
-            os.unlink(target)
+    except (sqlite3.Error, OSError) as error:
         raise ProjectError(
-            f"{damaged} cannot be repaired: {error}.", "See `workbench restore FILE` for backups."
+            f"{damaged} cannot be saved in {target}: {error}.",
+            "See `workbench restore FILE` for backups.",
         ) from error
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(target)
-        raise
     return report
 
 

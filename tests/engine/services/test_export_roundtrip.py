@@ -125,7 +125,7 @@ def in_form(
         Exported(one, "logs/a.jsonl", f"key{number}", {}, one.truth is not None)
         for number, one in enumerate(read)
     ]
-    write_form(WRITERS[form](items, left_behind), form, path, "demo")
+    write_form(WRITERS[form](items, left_behind), form, path, "demo", formulas=True)
     (written,) = open_inputs([path], format=READ_AS[form])
     return list(written.records())
 

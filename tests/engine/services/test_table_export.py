@@ -171,3 +171,22 @@ def test_other_programs_read_the_views(project: Project) -> None:
     ]
     with sqlite3.connect(f"file:{project.path}?mode=ro", uri=True) as conn:
         assert conn.execute("SELECT count(*) FROM conversation_table").fetchone() == (COUNT,)
+
+
+def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
+    """In CSV a text that a spreadsheet would run gets an apostrophe; numbers, also those of logs, stay numbers."""
+    inert = ["=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1", "- a list"]
+    as_they_are = ["a=1", "", "'", "-0.5", "+49", "-1,5e3", [1], None]
+    lines = [{"text": text, "number": -0.5} for text in (*inert, *as_they_are)]
+
+    write_file(lines, tmp_path / "inert.csv", "csv")
+    write_file(lines, tmp_path / "formulas.csv", "csv", formulas=True)
+    read = [
+        list(csv.DictReader((tmp_path / name).open(encoding="utf-8", newline="")))
+        for name in ("inert.csv", "formulas.csv")
+    ]
+
+    assert [row["text"] for row in read[0][: len(inert)]] == [f"'{text}" for text in inert]
+    assert read[0][len(inert) :] == read[1][len(inert) :]
+    assert [row["text"] for row in read[1][: len(inert)]] == inert
+    assert {row["number"] for row in read[0]} == {"-0.5"}

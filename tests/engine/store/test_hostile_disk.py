@@ -18,6 +18,7 @@ from engine.errors import ProjectError, ProjectReadOnly
 from engine.filters import ListQuery, parse_filter
 from engine.store import settings
 from engine.store.conversations import ConversationStore
+from engine.store.file.backups import back_up
 from engine.store.project import Project
 from tests.engine.store.support import check_whole, content, fill, in_child, talk
 
@@ -81,6 +82,7 @@ class TestReadOnlyPlaces:
 
     def test_beside_a_writer_of_another_user(self, folder: Path) -> None:
         """A reader without write permission sees what a running writer has just committed."""
+        (folder / "p.wb").chmod(0o644)
         with Project.open(folder / "p.wb") as project:
             fill(project, [talk("b", "hello again")], "b.jsonl")
             folder.chmod(0o555)
@@ -174,6 +176,26 @@ class TestFullDisk:
             project.write(lambda conn: conn.execute("PRAGMA max_page_count = 1000000").fetchone())
             assert fill(project, [talk("a", "hello")]).new == 1
         check_whole(path)
+
+    def test_no_room_for_a_backup(self, tmp_path: Path) -> None:
+        """A backup that has no room is the file that the error names, and nothing of it stays."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill(project, [talk(f"n{n}", text) for n, text in enumerate(texts(30))])
+
+        def attempt() -> str:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size // 2, hard))
+            try:
+                return back_up(str(path))[0]
+            except ProjectError as error:
+                return error.message
+
+        message = in_child(attempt)
+        assert message.startswith("The disk is full")
+        assert "p.wb.backup-2" in message
+        assert [one.name for one in tmp_path.iterdir() if "wb-" not in one.name] == ["p.wb"]
 
     def test_no_room_for_a_new_project(self, tmp_path: Path) -> None:
         """Creating a project on a full disk is an error that says so, and works once there is space."""

@@ -166,3 +166,26 @@ def test_the_notebook_runs(folder: Path, model: None) -> None:
     assert shown[2]["conversations"] == 3
     assert shown[2]["unscored"] == 0
     assert 1 in shown  # the verdict
+
+
+def test_what_cannot_be_stored_or_counted(tmp_path: Path) -> None:
+    """A note or a tag that is no text, a filter with half a letter and a negative limit are errors in words."""
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"id": "a", "messages": [{"role": "user", "content": "hello"}]}\n', "utf-8")
+    with workbench.open(tmp_path / "new.wb", create=True) as project:
+        project.import_files(log)
+        wrong: list[Any] = [b"bytes", "half \ud800"]
+        for text in wrong:
+            with pytest.raises(UsageError, match="no text"):
+                project.give("a", "complete", text)
+            with pytest.raises(UsageError, match="no text"):
+                project.tag("", text)
+        with pytest.raises(UsageError, match="encoding"):
+            project.count("half \ud800")
+        with pytest.raises(UsageError, match="There is no conversation"):
+            project.give("\ud800", "complete")
+        for act in (project.table, project.grow_trees):
+            with pytest.raises(UsageError, match="limit is -1"):
+                act(limit=-1)
+        assert project.verdicts() == []
+        assert len(project.table(limit=1)) == 1

@@ -1,0 +1,113 @@
+"""Files that appear whole or not at all: each is written in a private folder beside its place and then renamed.
+
+The process that writes holds a lock on the folder, which the system releases when the process ends, however it ends. So
+a folder without a lock is a leftover. It is removed when something is next written in, or a project opened from, the
+folder that holds it. Not covered: file systems that know no locks on folders; there leftovers stay.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+UNFINISHED = ".workbench-unfinished-"
+"""How the name of a private folder begins."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Gives the path of a file in a private folder, which takes the place of `path` at the end of the block, readable
+    by its owner only. After an exception `path` is as it was.
+
+    A device or a pipe, which nothing can take the place of, is given itself. A symbolic link stays, and what it names
+    is replaced.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        yield path
+        return
+    target = Path(os.path.realpath(path))
+    with private_folder(target.parent) as folder:
+        part = folder / target.name
+        yield part
+        part.chmod(0o600)
+        part.replace(target)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a text file; see `replacing`.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    with replacing(path) as part:
+        part.write_text(text, "utf-8")
+
+
+@contextmanager
+def private_folder(parent: Path) -> Iterator[Path]:
+    """Makes a folder in `parent` that only its owner can enter, and removes it at the end of the block; before, removes
+    what dead processes left in `parent`.
+
+    Raises:
+        OSError: The folder cannot be made.
+    """
+    remove_leftovers(parent)
+    folder, lock = _locked_folder(parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it that are missing, which only their owner can enter; those that are there stay
+    as they are.
+
+    Raises:
+        OSError: A folder cannot be made.
+    """
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Removes from a folder what processes that have ended left unfinished; what a live one writes stays."""
+    with suppress(OSError):
+        for name in os.listdir(parent):
+            if name.startswith(UNFINISHED):
+                _remove_if_unlocked(parent / name)
+
+
+def _remove_if_unlocked(folder: Path) -> None:
+    with suppress(OSError):  # it is locked, gone, or of another user
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _locked_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder and the descriptor that holds its lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=parent))
+        # another process may take it for a leftover before it is locked
+        with suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(folder)):
+                    return folder, lock
+            os.close(lock)

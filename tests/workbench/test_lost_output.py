@@ -1,0 +1,152 @@
+"""A standard output or a file that cannot be written: an exit code and one line, no traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import process, workbench
+from tests.json_reference import WITHOUT_MODEL, lines
+from workbench.cli import COMMANDS, main
+
+FULL = "Standard output cannot be written: No space left on device."
+
+
+def printed_to_full(*words: str) -> tuple[int, str]:
+    """The exit code of a command whose standard output is full, and its last line on standard error."""
+    narration = io.BytesIO()
+    with pytest.MonkeyPatch.context() as patch:
+        out = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")), "utf-8")
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", io.TextIOWrapper(narration, "utf-8", write_through=True))
+        code = main(list(words))
+        text = narration.getvalue().decode()
+        out.close()
+    assert "Traceback" not in text
+    return code, text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", [command.words for command in COMMANDS])
+def test_help(command: str) -> None:
+    """The help of every command ends with 1 and one line."""
+    assert printed_to_full(*command.split(), "--help") == (1, f"workbench: {FULL}")
+
+
+def test_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command that needs no model ends with 1 and one line where it has something to print, as text and as JSON,
+    and as usual where it has nothing."""
+    (tmp_path / "real").mkdir()
+    silent = set()
+    for number, command in enumerate(lines(WITHOUT_MODEL)):
+        words = command.split()
+        ends = []
+        for more in ((), ("--json",)):
+            shutil.copytree(tmp_path / "real", tmp_path / f"{number}{more}")
+            monkeypatch.chdir(tmp_path / f"{number}{more}")
+            ends.append(printed_to_full(*words, *more))
+        monkeypatch.chdir(tmp_path / "real")
+        usual = workbench(*words, "--json")
+        (code, line), (code_of_json, error) = ends
+
+        assert usual.returncode in (0, 3), usual.stderr
+        assert (code_of_json, json.loads(error)["error"]) == (1, FULL), command
+        if (code, line) != (1, f"workbench: {FULL}"):
+            assert code == usual.returncode, (command, line)
+            silent.add(words[0])
+    assert silent <= {"demo", "import", "run", "export", "report"}
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "line"),
+    [
+        (">/dev/full", 1, f"workbench: {FULL}\n"),
+        (">&-", 1, "workbench: Standard output is closed.\n"),
+        ("| head -c 0", 0, ""),
+        (">/dev/full 2>/dev/full", 1, ""),
+        (">&- 2>&- <&-", 1, ""),
+    ],
+)
+def test_processes(redirected: str, code: int, line: str, tmp_path: Path) -> None:
+    """A process ends so too, whichever standard streams are closed; a reader that has ended, as `head`, is no fault."""
+    command = f'"$0" -m workbench completion bash {redirected}; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(
+        ["bash", "-c", command, sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, line)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "d/demo.wb", "table", "-o", "full.csv"),
+        ("export", "d/demo.wb", "table", "-o", "full.parquet"),
+        ("export", "d/demo.wb", "conversations", "--as", "csv", "-o", "full.csv"),
+        ("report", "d/demo.wb", "--force", "-o", "full.html"),
+    ],
+    ids=" ".join,
+)
+def test_files(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file on a full device is named in an error, and the device stays a device."""
+    monkeypatch.chdir(tmp_path)
+    workbench("demo", "d", "--samples-only", "--count", "2")
+    target = Path(words[-1])
+    target.symlink_to("/dev/full")
+    done = workbench(*words)
+
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith(f"workbench: {target} cannot be written: No space left")
+    assert target.is_char_device()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "p.wb", "--filter", b"k\xf6ln"),
+        ("list", b"\xff.wb"),
+        ("import", "p.wb", b"\xff.jsonl"),
+        ("verdicts", "give", "p.wb", "a", "--note", b"\xff"),
+        ("verdicts", "give", "p.wb", "a", "--tag", b"\xff"),
+        ("verdicts", "give", "p.wb", b"\xff", "--tag", "x"),
+        ("second-goals", "p.wb", b"\xff"),
+        ("scores", "p.wb", "--import", b"\xff"),
+        ("models", "search", b"\xff"),
+    ],
+    ids=str,
+)
+def test_arguments_that_are_no_text(
+    words: tuple[str | bytes, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes that are not UTF-8 end in an error that names the trouble, never in a result or a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.jsonl").write_text('{"id": "a", "messages": [{"role": "user", "content": "köln"}]}')
+    workbench("import", "p.wb", "log.jsonl")
+    done = workbench(*map(os.fsdecode, words))
+
+    assert done.returncode in (1, 2)
+    assert done.stdout == b""
+    assert b"workbench: " in done.stderr
+
+
+def test_letters_under_another_locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under LC_ALL=C a filter with other letters works; where Python takes the locale at its word, it is refused."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.jsonl").write_text('{"id": "a", "messages": [{"role": "user", "content": "köln"}]}')
+    workbench("import", "p.wb", "log.jsonl")
+    monkeypatch.setenv("LC_ALL", "C")
+    found = process("list", "p.wb", "--filter", "köln", "--json")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    refused = process("list", "p.wb", "--filter", "köln", "--json")
+
+    assert json.loads(found.stdout)["id"] == "a"
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert "encoding" in json.loads(refused.stderr)["error"]
