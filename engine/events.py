@@ -62,5 +62,12 @@ class DataChanged:
     tables: frozenset[str]
 
 
-Event = JobStarted | JobProgress | JobEnded | DataChanged
+@dataclass(frozen=True, slots=True)
+class ModelRestarted:
+    """The model process was started anew; `reason` is a sentence on why the one before ended."""
+
+    reason: str
+
+
+Event = JobStarted | JobProgress | JobEnded | DataChanged | ModelRestarted
 Listener = Callable[[Event], None]

@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 import screens
 from engine.errors import WorkbenchError
-from engine.events import JobEnded, Listener
+from engine.events import JobEnded, Listener, ModelRestarted
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.base_app import BaseApp
@@ -180,7 +180,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             self._unsubscribe()
 
     def on_engine_message(self, message: EngineMessage) -> None:
-        """Passes an event to the screens, and notifies of the end of a job."""
+        """Passes an event to the screens; notifies of the end of a job and of a restarted model process."""
         event = message.event
         self._feed.publish(event)
         if isinstance(event, JobEnded):
@@ -189,6 +189,9 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
                 self.push_screen(ErrorDialog(error, f"{event.title} failed"))
             else:
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
+        elif isinstance(event, ModelRestarted):
+            title = "The model process was started anew"
+            self.notify(one_line(event.reason), title=title, severity="warning", markup=False)
 
     @property
     def log_path(self) -> str:
