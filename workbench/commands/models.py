@@ -187,6 +187,8 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     finally:
         process.close()
     catalog.record_tuning(entry, result)
+    if not result["settled"]:
+        narrate("  The measurements disagree: the most accurate of the fast formats is chosen.")
     for candidate in result["candidates"]:
         speed = candidate["tokens_per_s"]
         agreement = candidate["agreement"]

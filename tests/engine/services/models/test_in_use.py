@@ -114,7 +114,7 @@ class TestChoice:
             write_sliding(folder / "fast.gguf")
             return {
                 "candidates": [], "chosen": "bf16", "file": "fast.gguf", "threads": 2,
-                "tokens_per_s": 9.0, "gain": 1.0, "noise": 0.01,
+                "tokens_per_s": 9.0, "gain": 1.0, "noise": 0.01, "settled": True,
             }  # fmt: skip
 
         monkeypatch.setattr(workspace.process, "tune", tune)
