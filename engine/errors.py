@@ -292,16 +292,19 @@ class EndpointError(ModelError):
 class EndpointAway(EndpointError):
     """A server of models cannot be used now.
 
-    Why: It does not run, it is not reached, it refuses the key, or it is overloaded.
+    Why: It does not run, it is not reached, it refuses the key, it is overloaded, or an answer took longer than the
+    time limit of a request (`models add --timeout`).
 
     What to do: Check that the server runs and that the key is right, then start the work again: it goes on where it
     stopped.
 
     Attributes:
         silent: Whether it gave no answer at all.
+        overdue: Whether an answer came too slowly to be waited for.
     """
 
     silent = False
+    overdue = False
 
 
 class HubError(ModelError):

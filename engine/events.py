@@ -71,5 +71,12 @@ class FileChanged:
     moved: ProjectMoved | None
 
 
-Event = JobStarted | JobProgress | JobEnded | DataChanged | FileChanged
+@dataclass(frozen=True, slots=True)
+class ModelRestarted:
+    """The model process was started anew; `reason` is a sentence on why the one before ended."""
+
+    reason: str
+
+
+Event = JobStarted | JobProgress | JobEnded | DataChanged | FileChanged | ModelRestarted
 Listener = Callable[[Event], None]

@@ -8,7 +8,7 @@ the process can take off. Sockets in the file system and pairs of sockets reach 
 What is not covered: native code with sockets of its own; child programs, which need `install` themselves (the model
 process and the trainer do that); a connection that was open before a switch was turned on; a host name handed straight
 to `socket.connect`, which is looked up before the hook is asked, so that the look-up leaves the machine and only the
-connection is refused; being connected to, which only `workbench watch --listen` asks for, on a loopback address.
+connection is refused; being connected to, since nothing in the program listens.
 """
 
 from __future__ import annotations

@@ -87,6 +87,7 @@ class HubServer:
     Attributes:
         elsewhere: Downloads are sent on to the name `localhost`, which is another host than the hub's address.
         busy: Status that every search is answered with; 0 answers it.
+        answer: Status, headers and body of each answer about models, in place of the truth.
         requests: Everything that was asked.
     """
 
@@ -95,6 +96,7 @@ class HubServer:
         self.faults: deque[FaultyAnswer] = deque()
         self.elsewhere = False
         self.busy = 0
+        self.answer: tuple[int, dict[str, str], bytes] | None = None
         self.requests: list[HubRequest] = []
         hub = self
 
@@ -146,7 +148,15 @@ class _Handler(BaseHTTPRequestHandler):
         hub, where = self.server_hub, urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
         hub.requests.append(HubRequest(self.command, self.path, headers.get("host", ""), headers))
-        if where.path == "/api/models" and hub.busy:
+        if where.path.startswith("/api/models") and hub.answer:
+            status, headers, body = hub.answer
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+            self.close_connection = True
+        elif where.path == "/api/models" and hub.busy:
             self._refuse(hub.busy)
         elif where.path == "/api/models":
             self._found(parse_qs(where.query))

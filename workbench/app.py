@@ -18,7 +18,7 @@ from textual.widgets import Input
 
 import screens
 from engine.errors import ProjectMoved, WorkbenchError
-from engine.events import FileChanged, JobEnded, Listener
+from engine.events import FileChanged, JobEnded, Listener, ModelRestarted
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.base_app import BaseApp
@@ -182,7 +182,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             self._unsubscribe()
 
     def on_engine_message(self, message: EngineMessage) -> None:
-        """Passes an event to the screens, and notifies of the end of a job."""
+        """Passes an event to the screens; notifies of the end of a job and of a restarted model process."""
         event = message.event
         self._feed.publish(event)
         if isinstance(event, FileChanged):
@@ -196,6 +196,9 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
                 self.push_screen(ErrorDialog(error, f"{event.title} failed"))
             else:
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
+        elif isinstance(event, ModelRestarted):
+            title = "The model process was started anew"
+            self.notify(one_line(event.reason), title=title, severity="warning", markup=False)
 
     def tell_moved(self, moved: ProjectMoved) -> None:
         """Says once that the project is no longer written, and offers to save what is open, or what to open instead."""

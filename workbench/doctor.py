@@ -288,6 +288,9 @@ def _tuned(catalog: Catalog, entry: ModelEntry) -> Check:
         f"{entry.name} runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
         f" {tuning['gain']:.1f} times as fast as shipped"
     )
+    if drift := catalog.drift(entry):
+        now = f"now {drift[1]:,.0f} tokens/s; the next run compares the formats again"
+        return Check("tuning", "warn", f"{found}, {now}", fix)
     return Check("tuning", "ok", found)
 
 

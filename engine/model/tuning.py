@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,8 @@ from engine.atomic_files import make_folder, private_folder
 from engine.errors import Cancelled, OutOfMemory
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
-from engine.model.llamacpp import LlamaModel, quantize
+from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
+from engine.model.machine_load import busy
 
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
@@ -34,10 +38,10 @@ LONG_TOKENS = 2048
 NOISE_TOKENS = 64
 CLEAR_GAIN = 1.1
 THREAD_ROUNDS = 3
-BUSY_LOAD = 0.75
-"""Load of the last minute, as a share of the cores, from which thread counts are not compared."""
+LEAD, MOST_ROUNDS = 2, 7
+"""Formats are measured by turns until one was the choice of so many rounds more than any other, or so often."""
 HOPE = 1.3
-"""A candidate gets another round only if it is at most this many times slower than the best so far."""
+"""A format is measured further only if it was at most this many times slower than the best in one of the rounds."""
 F32_LIMIT = 0.4
 """The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
 
@@ -45,29 +49,27 @@ F32_LIMIT = 0.4
 def speed_of(
     model: TokenModel,
     tokens: Sequence[int],
-    to_beat: float = 0.0,
     *,
     rounds: int = 2,
     length: int = SPEED_TOKENS,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     """Prompt tokens a second: the best of some rounds over the same tokens, one row wanted per batch.
 
     Args:
-        to_beat: Speed of the best other choice; a model far behind it gets one round.
-        length: How many of the tokens are read.
+        length: How many of the tokens are read; a shorter text is read again and again.
+        clock: In seconds; `time.process_time` for tokens a second of processor time.
     """
     batch = model.capacity.batch
-    some = list(tokens[:length])
+    some = list(islice(cycle(tokens), length)) if tokens else []
     best = 0.0
     for _ in range(rounds):
         model.clear()
-        start = time.perf_counter()
+        start = clock()
         for at in range(0, len(some), batch):
             chunk = some[at : at + batch]
             model.decode([Span(chunk, at, (0,), (len(chunk) - 1,))])
-        best = max(best, len(some) / (time.perf_counter() - start))
-        if best * HOPE < to_beat:
-            break
+        best = max(best, len(some) / (clock() - start))
     model.clear()
     return best
 
@@ -121,11 +123,12 @@ def tune(
         folder: Cache folder; gets `<stem>-<format>.gguf` for the chosen format only.
         text: Real text, some thousand tokens.
 
-    The speeds are of two rounds, one after the other; see `choose_format` for what is chosen.
+    See `by_turns` for how speeds are compared, and `choose_format` for what is chosen.
 
     Returns:
-        `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `file` (name in
-        `folder`, or None for the file as shipped), `threads`, `gain` (speed over the shipped file) and `noise`.
+        `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `settled` (whether
+        the rounds agreed on it), `file` (name in `folder`, or None for the file as shipped), `threads`, `gain` (speed
+        over the shipped file) and `noise`.
     """
     make_folder(folder)
     cores = os.cpu_count() or 1
@@ -142,47 +145,60 @@ def tune(
             tokens = model.tokenize(text)[:AGREEMENT_TOKENS]
             truth = _top_tokens(model, tokens)
             model.close()
-        shipped, fastest = 1.0, 0.0
+        shipped = 1.0
         for kind in ("as is", *(CANDIDATES if expandable else ())):
-            report(f"measuring {kind}")
+            report(f"comparing {kind} with F32")
             if kind != "as is":
                 files[kind] = unfinished / f"{kind}.gguf"
                 quantize(source, files[kind], kind, cores)
-            model = _load(files[kind], cancelled)
-            tokens = model.tokenize(text)
             agreement = None
             if expandable:
+                model = _load(files[kind], cancelled)
+                tokens = model.tokenize(text)
                 agreement = _agreement(model, tokens, truth, kind != "as is")
+                model.close()
                 if kind == "as is":
                     shipped = agreement
             faithful = agreement is None or kind == "as is" or agreement >= max(shipped, FAITHFUL)
-            speed = speed_of(model, tokens, fastest) if faithful else None
-            fastest = max(fastest, speed or 0.0)
             candidates.append(
                 {
                     "format": kind,
-                    "tokens_per_s": speed,
+                    "tokens_per_s": None,
                     "agreement": agreement,
                     "bytes": files[kind].stat().st_size,
                     "verdict": "faithful" if faithful else "changes too many answers",
                 }
             )
+        racing = [one for one in candidates if one["verdict"] == "faithful"]
+
+        def measure(kind: str) -> float:
+            report(f"measuring {kind}")
+            model = _load(files[kind], cancelled)
+            tokens = model.tokenize(text)
+            (one,) = (one for one in racing if one["format"] == kind)
+            one["tokens_per_s"] = max(one["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1))
+            # What other programs do changes how long a reading takes, and much less how much work it is.
+            clock = time.perf_counter if gpu_offload() else time.process_time
+            compared = speed_of(model, tokens, rounds=1, clock=clock)
             model.close()
-        best = choose_format(candidates)
+            return compared
+
+        best, settled, gain = by_turns(racing, measure)
         kept = None
         if best["format"] != "as is":
             kept = folder / f"{source.stem}-{best['format']}.gguf"
             files[best["format"]].replace(kept)
         report("choosing the number of threads")
         threads, speed, noise = _best_threads(kept or source, text, cores, is_busy, cancelled)
-        speed = max(speed, fastest) if threads == cores else speed
+        speed = max(speed, best["tokens_per_s"]) if threads == cores else speed
         return {
             "candidates": candidates,
             "chosen": best["format"],
+            "settled": settled,
             "file": kept.name if kept else None,
             "threads": threads,
             "tokens_per_s": speed,
-            "gain": best["tokens_per_s"] / candidates[0]["tokens_per_s"],
+            "gain": gain,
             "noise": noise,
         }
 
@@ -228,6 +244,53 @@ def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None)
     return LlamaModel(path, LoadOptions(context=2048, threads=threads), cancelled)
 
 
+def by_turns(
+    candidates: Sequence[dict[str, Any]], measure: Callable[[str], float]
+) -> tuple[dict[str, Any], bool, float]:
+    """The choice among formats that are measured by turns, so that what other programs do meanwhile slows all alike.
+
+    Each round measures every format once, forth and back. The rounds end when one format was chosen `LEAD` times more
+    often than any other. If that does not come within `MOST_ROUNDS`, it is the most faithful of those that were chosen.
+
+    Args:
+        candidates: Faithful formats, the file as shipped first, as `tune` returns them.
+        measure: Measures the speed of a format.
+
+    Returns:
+        The chosen candidate, whether the rounds agreed on it, and the median over the rounds of its speed over that of
+        the file as shipped.
+    """
+    if len(candidates) == 1:
+        measure(candidates[0]["format"])
+        return candidates[0], True, 1.0
+    rounds: list[dict[str, float]] = []
+    choices: Counter[str] = Counter()
+    racing = list(candidates)
+    settled = False
+    while not settled and len(rounds) < MOST_ROUNDS:
+        order = racing if len(rounds) % 2 == 0 else racing[::-1]
+        speeds = {one["format"]: measure(one["format"]) for one in order}
+        rounds.append(speeds)
+        of_round = [{**one, "tokens_per_s": speeds[one["format"]]} for one in racing]
+        choices[choose_format(of_round)["format"]] += 1
+        if len(rounds) == LEAD:
+            racing = [one for one in racing if one is candidates[0] or _hopeful(one, rounds)]
+        first, second = [*choices.most_common(2), ("", 0)][:2]
+        settled = first[1] - second[1] >= LEAD
+    chosen_once = [one for one in candidates if one["format"] in choices]
+    chosen = max(chosen_once, key=lambda one: one["agreement"] or 0.0)
+    if settled:
+        (chosen,) = (one for one in chosen_once if one["format"] == first[0])
+    kind, shipped = chosen["format"], candidates[0]["format"]
+    gains = [speeds[kind] / speeds[shipped] for speeds in rounds if kind in speeds]
+    return chosen, settled, statistics.median(gains)
+
+
+def _hopeful(one: dict[str, Any], rounds: Sequence[dict[str, float]]) -> bool:
+    """Whether a format was not far behind the fastest in one of the rounds."""
+    return any(speeds[one["format"]] * HOPE >= max(speeds.values()) for speeds in rounds)
+
+
 def choose_format(candidates: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The fastest faithful candidate, or the most faithful of those that are not clearly slower.
 
@@ -240,14 +303,6 @@ def choose_format(candidates: Sequence[dict[str, Any]]) -> dict[str, Any]:
     fastest = max(one["tokens_per_s"] for one in faithful)
     close = [one for one in faithful if one["tokens_per_s"] * CLEAR_GAIN >= fastest]
     return max(close, key=lambda one: (one["agreement"] or 0.0, one["tokens_per_s"]))
-
-
-def busy(cores: int) -> bool:
-    """Whether other programs use so much of this machine that a comparison of thread counts tells nothing."""
-    try:
-        return os.getloadavg()[0] > BUSY_LOAD * cores
-    except OSError:
-        return False
 
 
 def choose_threads(speed: Callable[[int], float], cores: int, *, is_busy: bool) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine import folders
 from engine.errors import Cancelled, WorkbenchError
-from engine.events import DataChanged, Event, Listener
+from engine.events import DataChanged, Event, Listener, ModelRestarted
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.services.made_once import made_once
 from engine.services.network import NetworkService
@@ -169,7 +169,11 @@ class Workspace:
         """Runs the models of this machine, and passes requests on to endpoints."""
         from engine.worker.routing import RoutedProcess
 
-        return RoutedProcess(folders.log_dir() / "model.log", self.endpoints.connect)
+        return RoutedProcess(
+            folders.log_dir() / "model.log",
+            self.endpoints.connect,
+            lambda reason: self._emit(ModelRestarted(reason)),
+        )
 
     @made_once
     def _setup(self) -> RunSetup:

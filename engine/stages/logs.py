@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.completeness.block import LogItem, log_item
 from engine.conversation import LogPiece, render_log
 from engine.model.catalog import RunnableModel
+from engine.model.machine_load import busy
 from engine.stages.model_work import ModelWork
 from engine.store import conversations
 from engine.store.project import Project
 
 NO_BOUNDARY = "no assistant step, so there is no place where it could end"
+
+LONGER_RUN = 200
+"""Conversations of a run from which on the speed of the model is measured again."""
 
 NOISE_LOGS = 8
 """Conversations on which the noise of a model is measured."""
@@ -43,14 +48,19 @@ def measured_noise(
 ) -> float | None:
     """The batch noise of a loaded model; it is measured on the first of these conversations if it never was.
 
+    The speed is measured with it, and again by each longer run while the machine is idle: where it is no longer what it
+    was when the format of the weights was chosen, the next run chooses again (`Catalog.drift`).
+
     Returns:
         The largest change of a probability seen when the batch changes; None for endpoints.
     """
     model = work.model
-    if model.noise is not None or not ids or model.endpoints:
+    checked = len(ids) >= LONGER_RUN and model.adapter is None and not busy(os.cpu_count() or 1)
+    if model.endpoints or not ids or (model.noise is not None and not checked):
         return model.noise
     text = "".join(piece.text for log in logs_of(project, ids[:NOISE_LOGS]) for piece in log.pieces)
     speed, noise = work.process.measure(text)
+    noise = noise if model.noise is None else model.noise
     if measured:
         measured(model, speed, noise)
     return noise

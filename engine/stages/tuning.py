@@ -40,7 +40,12 @@ class TuningStage:
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Finding the fastest format of {self._entry.name} for this machine, once"
+        found = f"Finding the fastest format of {self._entry.name} for this machine"
+        drift = self._catalog.drift(self._entry)
+        if drift is None:
+            return f"{found}, once"
+        then, now = drift
+        return f"{found} again: it reads {now:,.0f} tokens/s, and {then:,.0f} when the format was chosen"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -90,11 +95,12 @@ class TuningStage:
         if self.result is None:
             return "Nothing was kept."
         result = self.result
+        note = (
+            "" if result["settled"] else " Other formats were as fast: the measurements disagree."
+        )
         if result["chosen"] == "as is":
-            return (
-                f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s."
-            )
+            return f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s.{note}"
         return (
             f"{self._entry.name} runs as {result['chosen']} at {result['tokens_per_s']:,.0f} tokens/s,"
-            f" {result['gain']:.1f} times as fast as the file as shipped."
+            f" {result['gain']:.1f} times as fast as the file as shipped.{note}"
         )

@@ -1,5 +1,5 @@
-"""The client side of the model process: starts it, sends requests, cancels them, kills it if it does not react, and
-restarts it after a crash."""
+"""The client side of the model process: starts it, sends requests, cancels them, kills it if it does not react or does
+nothing, and restarts it after a crash."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -21,6 +22,7 @@ from engine.atomic_files import make_folder
 from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.model.interface import LoadOptions
 from engine.network_guard import child_environment
+from engine.number_format import duration
 from engine.worker import protocol
 from engine.worker.model_client import OnProgress
 from engine.worker.protocol import Frame
@@ -28,9 +30,16 @@ from engine.worker.requests import Load, Request
 
 log = logging.getLogger(__name__)
 
+PROC = Path("/proc")
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
 POLL_SECONDS = 0.2
+POLLS_PER_SAMPLE = 25
+IDLE_SAMPLES = 24
+"""Samples in a row without an answer and without use of the processor, after which a process is ended: two minutes.
+
+Polls are counted, not seconds, so that nobody ends a process that was suspended together with this program."""
+
 T = TypeVar("T")
 
 
@@ -41,16 +50,24 @@ class WorkerProcess:
     So a crash raises `ModelCrashed` for one request only.
     """
 
-    def __init__(self, log_path: Path, command: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        log_path: Path,
+        command: Sequence[str] | None = None,
+        restarted: Callable[[str], None] = lambda reason: None,
+    ) -> None:
         """Prepares, without starting.
 
         Args:
             log_path: File that gets the standard error of the process.
             command: What to run; by default this program's own worker.
+            restarted: Called after the process was started anew, with a sentence on why the one before ended.
         """
         self.log_path = log_path
         self._command = list(command or (sys.executable, "-m", "engine.worker"))
+        self._restarted = restarted
         self._process: subprocess.Popen[bytes] | None = None
+        self._lost: str | None = None
         self._answers: queue.Queue[Frame | None] = queue.Queue()
         self._turn = threading.RLock()
         self._write = threading.Lock()
@@ -58,6 +75,7 @@ class WorkerProcess:
         self._in_flight: int | None = None
         self._cancelled_at: float | None = None
         self._closed = False
+        self._ended_here = False
         self._load: Load | None = None
         self.loaded: dict[str, Any] | None = None
 
@@ -138,27 +156,18 @@ class WorkerProcess:
 
     def _start(self) -> None:
         self._check_open()
+        lost = self._lost
+        if lost is None and self._process is not None and not self._ended_here:
+            lost = f"The model process died ({_status_text(self._process.returncode)})."
         make_folder(self.log_path.parent)
-        with self.log_path.open("ab") as log:
-            # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                env={
-                    **child_environment(),
-                    "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-                },
-            )
-        self._process = process
-        self._check_open()
         self._answers = queue.Queue()
-        reader = threading.Thread(
-            target=_read_answers, args=(process.stdout, self._answers), daemon=True
-        )
-        reader.start()
+        started: Future[subprocess.Popen[bytes]] = Future()
+        # Linux ends the process together with the thread that started it, so that is the one which reads its answers.
+        threading.Thread(
+            target=self._start_and_read, args=(started, self._answers), daemon=True
+        ).start()
+        self._process, self._lost, self._ended_here = started.result(), None, False
+        self._check_open()
         hello = self._hello()
         if hello is None:
             raise self._crash("could not start")
@@ -167,6 +176,32 @@ class WorkerProcess:
             raise ModelError(
                 "The model process is of another version.", "Install the program again."
             )
+        if lost is not None:
+            log.warning("%s It was started anew.", lost)
+            self._restarted(lost)
+
+    def _start_and_read(
+        self, started: Future[subprocess.Popen[bytes]], answers: queue.Queue[Frame | None]
+    ) -> None:
+        try:
+            with self.log_path.open("ab") as log:
+                # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
+                process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    start_new_session=True,
+                    env={
+                        **child_environment(),
+                        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+                    },
+                )
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked for the process
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        _read_answers(cast(BinaryIO, process.stdout), answers)
 
     def _hello(self) -> Frame | None:
         """The first frame of the process, sent when it is ready; None if it ended instead."""
@@ -190,7 +225,9 @@ class WorkerProcess:
     def _end(self) -> None:
         process = self._process
         if process is not None and process.poll() is None:
-            process.kill()
+            self._ended_here = True
+            with suppress(ProcessLookupError):  # it ended meanwhile
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def _ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
@@ -214,12 +251,17 @@ class WorkerProcess:
         return cast(T, protocol.decode(protocol.answer_type(type(request)), answer))
 
     def _wait(self, number: int, progress: OnProgress | None) -> Any:
+        idle = _IdleWatch(cast("subprocess.Popen[bytes]", self._process).pid)
         while True:
             try:
                 answer = self._answers.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 self._kill_if_unresponsive()
+                if idle.is_idle():
+                    self._end()
+                    raise self._crash("hung and was ended", _IDLE_TEXT) from None
                 continue
+            idle.reset()
             if answer is None:
                 raise self._crash("died")
             if answer["id"] != number:
@@ -241,7 +283,8 @@ class WorkerProcess:
             self._end()
             raise Cancelled("The request was cancelled; the model process had to be ended for it.")
 
-    def _crash(self, what: str) -> WorkbenchError:
+    def _crash(self, what: str, why: str = "") -> WorkbenchError:
+        """The error for a process that is lost; without a reason it is the exit status."""
         if self._closed:
             return Cancelled("The model process was closed.")
         process = cast("subprocess.Popen[bytes]", self._process)
@@ -252,10 +295,56 @@ class WorkerProcess:
         ):  # it closed its pipe or wrote invalid data, and is still running
             self._end()
             status = process.wait()
+        self._lost = f"The model process {what} ({why or _status_text(status)})."
         return ModelCrashed(
-            f"The model process {what} ({_status_text(status)}).",
+            self._lost,
             f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
         )
+
+
+_IDLE_TEXT = (
+    "no answer and no use of the processor for"
+    f" {duration(IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
+)
+
+
+class _IdleWatch:
+    """Notices that a process neither answers nor uses the processor; asked once a poll."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._polls, self._samples = 0, 0
+        self._used: str | None = None
+
+    def reset(self) -> None:
+        """Starts to count from the beginning: the process answered."""
+        self._samples = 0
+
+    def is_idle(self) -> bool:
+        """Whether the process did nothing for `IDLE_SAMPLES` samples."""
+        self._polls += 1
+        if self._polls % POLLS_PER_SAMPLE:
+            return False
+        used = processor_time(self._pid)
+        self._samples = self._samples + 1 if used is not None and used == self._used else 0
+        self._used = used
+        return self._samples >= IDLE_SAMPLES
+
+
+def processor_time(pid: int) -> str | None:
+    """What a process has used of the processor, as a text that changes with it; None where the system does not say, and
+    while the process waits for a disk."""
+    try:
+        if PROC.exists():
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            state, used = fields[0], fields[11:13]  # state, utime and stime of proc_pid_stat(5)
+        else:
+            command = ("ps", "-o", "state=,time=", "-p", str(pid))
+            shown = subprocess.run(command, capture_output=True, text=True, check=True)
+            state, *used = shown.stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return None if state[0] in "DU" else " ".join(used)
 
 
 def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:

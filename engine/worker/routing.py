@@ -15,13 +15,19 @@ from engine.worker.model_client import ModelClient
 class RoutedProcess(ModelProcess):
     """The model process, and the endpoints for models that they serve."""
 
-    def __init__(self, log_path: Path, connect: Callable[[tuple[str, ...]], EndpointModel]) -> None:
+    def __init__(
+        self,
+        log_path: Path,
+        connect: Callable[[tuple[str, ...]], EndpointModel],
+        restarted: Callable[[str], None] = lambda reason: None,
+    ) -> None:
         """Prepares, without starting.
 
         Args:
             connect: Gives the client of the endpoints of these names.
+            restarted: See `WorkerProcess`.
         """
-        super().__init__(log_path)
+        super().__init__(log_path, restarted=restarted)
         self._connect = connect
         self._remote: dict[tuple[str, ...], EndpointModel] = {}
         self._guard = threading.Lock()

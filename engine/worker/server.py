@@ -353,7 +353,6 @@ class Server:
         self._ready_scorer().forget()
         tokens = model.tokenize(request.text)
         length = min(LONG_TOKENS, model.capacity.context)
-        tokens = (tokens * (length // max(1, len(tokens)) + 1))[:length]
         return speed_of(model, tokens, rounds=1, length=length), length
 
     def _tune(self, request: Tune) -> dict[str, Any]:

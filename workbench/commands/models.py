@@ -11,6 +11,7 @@ from typing import Any
 from engine import folders
 from engine.errors import Cancelled, ModelFileError, UsageError
 from engine.model.catalog import RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
+from engine.model.http.client import REQUEST_SECONDS
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
 from engine.model.hub.pulls import unfinished
@@ -31,6 +32,7 @@ from engine.services.models.tuning import sample_text
 from engine.text import one_line
 from engine.worker.client import ModelProcess
 from workbench.commands.narration import ask_first, narrate, print_json, print_text
+from workbench.commands.options import above_zero
 from workbench.exits import FAILED
 
 
@@ -57,6 +59,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar=("READ", "WRITTEN"),
         help="what a million tokens cost, read and written",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=above_zero,
+        metavar="SECONDS",
+        help=f"time limit of each request to it (default: {REQUEST_SECONDS:g}), half of which may go by without a byte",
     )
 
 
@@ -87,6 +95,7 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
         key_env=arguments.key_env,
         end_text=arguments.end_token or "",
         prices=Prices(*arguments.prices) if arguments.prices else None,
+        timeout=arguments.timeout,
     )
 
 
@@ -178,6 +187,8 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     finally:
         process.close()
     catalog.record_tuning(entry, result)
+    if not result["settled"]:
+        narrate("  The measurements disagree: the most accurate of the fast formats is chosen.")
     for candidate in result["candidates"]:
         speed = candidate["tokens_per_s"]
         agreement = candidate["agreement"]

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from engine import folders
 from engine.errors import Cancelled, UsageError
-from engine.events import Event, JobEnded, JobProgress, JobStarted
+from engine.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft, in_words
 from engine.number_format import duration
@@ -123,6 +123,8 @@ class Narrator:
                 self._task = None
             if event.outcome != "failed":
                 narrate(f"{event.title}: {event.message}")
+        elif isinstance(event, ModelRestarted):
+            narrate(f"{event.reason} It was started anew.")
 
     def _progress(self, event: JobProgress) -> None:
         state = f"{event.done:,}"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from engine.errors import Cancelled, UsageError
 from engine.number_format import counted, percent_range
 from engine.services.watch.growing import Growing, GrowingLines
-from engine.services.watch.listening import Listener, address_of
 from engine.services.watch.service import WatchRequest, growing_files
 from engine.services.watch.signals import PRECISION, Rules
 from engine.services.workspace import Workspace
@@ -26,15 +24,11 @@ STDIN = "-"
 def watch_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `watch`."""
     parser.add_argument("project", help="a project with past conversations")
-    paths = parser.add_argument(
+    parser.add_argument(
         "paths",
         nargs="+",
-        default=[],
         metavar="PATH",
         help="files or folders that grow; - is standard input, where each line is a conversation so far",
-    )
-    paths.required = (
-        False  # with --listen; "*" would be filled with nothing by an option before the paths
     )
     parser.add_argument("--model", help="name or path of the model (default: that of the project)")
     parser.add_argument("--format", help="format of the logs (default: detected)")
@@ -59,11 +53,6 @@ def watch_options(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help=f"raise only signals that were right as often on past conversations (default: {PRECISION})",
     )
-    parser.add_argument(
-        "--listen",
-        metavar="[HOST:]PORT",
-        help="take records and OTLP traces over HTTP, on this machine only; they are kept beside the project",
-    )
     parser.add_argument("--once", action="store_true", help="report what is new now, and end")
 
 
@@ -71,22 +60,9 @@ def watch(arguments: argparse.Namespace) -> int:
     """Watches until ctrl+c, or until standard input ends.
 
     Raises:
-        UsageError: There is no such path, `-` stands beside other paths, there are too few past conversations, or the
-            address cannot be listened on.
+        UsageError: There is no such path, `-` stands beside other paths, or there are too few past conversations.
     """
-    with Workspace(Path(arguments.project)) as workspace, ExitStack() as open_while:
-        if arguments.listen:
-            project = Path(workspace.project.path)
-            listener = open_while.enter_context(
-                Listener(
-                    address_of(arguments.listen), project.with_name(f"{project.stem}-received")
-                )
-            )
-            narrate(
-                f"Listening on {listener.url}: POST records to / or traces to /v1/traces. What comes is kept"
-                f" in {listener.folder}."
-            )
-            arguments.paths = [*arguments.paths, str(listener.folder)]
+    with Workspace(Path(arguments.project)) as workspace:
         request = WatchRequest(
             model=arguments.model,
             every=arguments.every,
@@ -107,8 +83,6 @@ def watch(arguments: argparse.Namespace) -> int:
 
 def _growing(arguments: argparse.Namespace) -> Growing:
     paths = list(arguments.paths)
-    if not paths:
-        raise UsageError("There is nothing to watch.", "Name a file or a folder, or use --listen.")
     if STDIN in paths:
         if len(paths) > 1:
             raise UsageError("- is standard input and stands alone.", "Leave the other paths out.")

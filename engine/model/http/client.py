@@ -16,13 +16,19 @@ from engine.model.http.address import Address
 from engine.model.http.background import BackgroundRun
 from engine.model.http.request_limit import RequestLimit
 from engine.model.http.retry_waits import wait_after, wait_for_quota
+from engine.number_format import duration
 from engine.text import one_line
 
 if TYPE_CHECKING:
     import httpx
 
 ATTEMPTS = 5
-ANSWER_SECONDS, CONNECT_SECONDS = 300.0, 15.0
+REQUEST_SECONDS, CONNECT_SECONDS = 600.0, 15.0
+"""Seconds until the last byte of an answer, and until there is a connection."""
+
+SILENT_SHARE = 0.5
+"""Share of the seconds of a request that may go by without a byte."""
+
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may do."""
 
@@ -61,7 +67,7 @@ class EndpointClient:
         *,
         sleep: Sleep = asyncio.sleep,
         attempts: int = ATTEMPTS,
-        seconds: float = ANSWER_SECONDS,
+        seconds: float = REQUEST_SECONDS,
         parallel: int | None = None,
     ) -> None:
         """Prepares.
@@ -70,7 +76,7 @@ class EndpointClient:
             key: Bearer token.
             sleep: Waits for a number of seconds.
             attempts: Most attempts at a request.
-            seconds: Timeout of an answer.
+            seconds: Time limit of a request, until its whole answer is there; half of it may go by without a byte.
             parallel: Number of requests that the endpoint serves in parallel, if it says so.
         """
         self.address = address
@@ -83,7 +89,7 @@ class EndpointClient:
         import httpx  # slow to import, and most commands ask no endpoint
 
         return httpx.AsyncClient(
-            timeout=httpx.Timeout(self._seconds, connect=CONNECT_SECONDS),
+            timeout=httpx.Timeout(self._seconds * SILENT_SHARE, connect=CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
             trust_env=False,  # a proxy would be another machine than the one that was named
             verify=ssl.create_default_context() if self.address.secure else False,
@@ -101,7 +107,8 @@ class EndpointClient:
 
         Raises:
             RequestRefused: It refuses this request.
-            EndpointAway: It cannot be reached, refuses everything, stays busy or does not answer in JSON.
+            EndpointAway: It cannot be reached, refuses everything, stays busy, does not answer in JSON, or does not
+                come to the end of an answer in time.
         """
         import httpx
 
@@ -111,8 +118,13 @@ class EndpointClient:
             sent = time.monotonic()
             try:
                 method = "GET" if body is None else "POST"
-                async with client.stream(method, self.address.url(name), json=body) as answer:
+                async with (
+                    asyncio.timeout(self._seconds),
+                    client.stream(method, self.address.url(name), json=body) as answer,
+                ):
                     content = await self._content(answer)
+            except TimeoutError as error:
+                raise self._overdue() from error
             except httpx.TransportError as error:
                 what = one_line(str(error)) or type(error).__name__
                 trouble, silent = f"cannot be reached ({what})", True
@@ -170,6 +182,14 @@ class EndpointClient:
         if self._key:
             text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
         return f"answered {answer.status_code} ({one_line(text, SHOWN) or answer.reason_phrase})"
+
+    def _overdue(self) -> EndpointAway:
+        error = EndpointAway(
+            f"{self.address.base} did not finish an answer within {duration(self._seconds)}.",
+            "Look at the endpoint; for one that is only slow, add it again with a longer --timeout.",
+        )
+        error.overdue = True
+        return error
 
     def _away(self, trouble: str) -> EndpointAway:
         return EndpointAway(

@@ -14,9 +14,9 @@ from engine.errors import ModelFileError, NameTaken, UsageError
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import EndpointClient
+from engine.model.http.client import REQUEST_SECONDS, EndpointClient
 from engine.model.http.fleet import Fleet, Prices, Replies
-from engine.model.http.probe import probe
+from engine.model.http.probe import PROBE_SECONDS, probe
 from engine.model.http.served_models import with_model
 from engine.model.interface import LoadOptions
 
@@ -31,6 +31,7 @@ class EndpointEntry:
         can: What its server was shown to support.
         key_env: The environment variable that holds its key; None where it needs none.
         prices: Prices of its tokens, if the user gave them.
+        timeout: Time limit of a request in seconds; None for the default.
     """
 
     name: str
@@ -38,6 +39,7 @@ class EndpointEntry:
     can: Capabilities
     key_env: str | None = None
     prices: Prices | None = None
+    timeout: float | None = None
 
     @property
     def address(self) -> Address:
@@ -51,6 +53,7 @@ class EndpointEntry:
             "key_env": self.key_env,
             "prices": asdict(self.prices) if self.prices else None,
             "capabilities": self.can.as_params(),
+            **({"timeout": self.timeout} if self.timeout else {}),
         }
 
     @classmethod
@@ -58,7 +61,7 @@ class EndpointEntry:
         """The inverse of `as_params`."""
         prices = Prices(**params["prices"]) if params.get("prices") else None
         can = Capabilities.from_params(params["capabilities"])
-        return cls(name, params["url"], can, params.get("key_env"), prices)
+        return cls(name, params["url"], can, params.get("key_env"), prices, params.get("timeout"))
 
 
 class EndpointBook:
@@ -112,15 +115,17 @@ class EndpointBook:
         key_env: str | None = None,
         end_text: str = "",
         prices: Prices | None = None,
+        timeout: float | None = None,
     ) -> EndpointEntry:
         """Probes an endpoint and stores the result; one with the same name and URL is probed again.
 
         Raises:
-            ModelError: It cannot be reached or cannot do anything useful.
+            ModelError: It cannot be reached, answers too slowly, or cannot do anything useful.
             UsageError: The URL is invalid, the name is taken, or the variable is not set.
         """
         key = _key(key_env)
-        address = with_model(EndpointClient(parse_address(url), key))
+        seconds = timeout or PROBE_SECONDS
+        address = with_model(EndpointClient(parse_address(url), key, seconds=seconds))
         url = f"{address.base}#{address.model}"
         name = name or address.model.rstrip("/").rsplit("/", 1)[-1]
         if "," in name:
@@ -128,8 +133,8 @@ class EndpointBook:
         known = self._entries.get(name)
         if known is not None and known.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
-        can = probe(address, key, end_text=end_text)
-        self._entries[name] = entry = EndpointEntry(name, url, can, key_env, prices)
+        can = probe(address, key, end_text=end_text, seconds=seconds)
+        self._entries[name] = entry = EndpointEntry(name, url, can, key_env, prices, timeout)
         self._save()
         return entry
 
@@ -147,7 +152,12 @@ class EndpointBook:
         entries = self._alike(names)
         members = [
             (
-                EndpointClient(entry.address, _key(entry.key_env), parallel=entry.can.parallel),
+                EndpointClient(
+                    entry.address,
+                    _key(entry.key_env),
+                    parallel=entry.can.parallel,
+                    seconds=entry.timeout or REQUEST_SECONDS,
+                ),
                 entry.prices,
             )
             for entry in entries

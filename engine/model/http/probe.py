@@ -36,28 +36,32 @@ _ALIKE = (
 )
 _ONE_TOKEN = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of_turn>")
 _WORD = "zqzq"
-_PROBE_SECONDS = 120.0
+PROBE_SECONDS = 240.0
+"""Time limit of a request, which writes a few tokens; the server may have to load the model first."""
 
 
-def probe(address: Address, key: str = "", *, end_text: str = "") -> Capabilities:
+def probe(
+    address: Address, key: str = "", *, end_text: str = "", seconds: float = PROBE_SECONDS
+) -> Capabilities:
     """Probes an endpoint and its model.
 
     Args:
         end_text: Text of the model's end-of-text token, if the user knows it.
+        seconds: Time limit of each request.
 
     Raises:
-        ModelError: The endpoint cannot be reached, or neither continues texts nor answers messages.
+        ModelError: The endpoint cannot be reached, does not come to the end of an answer in time, or neither continues
+            texts nor answers messages.
     """
-    asker = EndpointClient(address, key, seconds=_PROBE_SECONDS)
+    asker = EndpointClient(address, key, seconds=seconds)
     try:
         asker.once("models", None)
     except EndpointAway as error:
-        if (
-            error.silent
-        ):  # not reachable at all; other errors only mean that the server lists no models
+        # Not reachable, or too slow for anything; other errors only mean that the server lists no models.
+        if error.silent or error.overdue:
             raise
     # What fails from here on fails for good, so nothing is tried twice.
-    once = EndpointClient(address, key, attempts=1, seconds=_PROBE_SECONDS)
+    once = EndpointClient(address, key, attempts=1, seconds=seconds)
     return BackgroundRun([address]).run(lambda: _Probe(once, end_text).run())
 
 
@@ -127,6 +131,8 @@ class _Probe:
         try:
             return await work
         except (RequestRefused, EndpointAway) as error:
+            if isinstance(error, EndpointAway) and error.overdue:
+                raise  # dozens of requests follow, and each would take as long
             self._last = error.message
             return None
 

@@ -2,7 +2,8 @@
 
 What is covered: the hub's own host is let through the guard while a request runs, and no other; the token comes from
 the environment or the keyring of the system, goes to the hub's host only, encrypted (or to this machine), and is in no
-message, no log and no file. What is not covered: what the hub notes of the requests that it answers.
+message, no log and no file; answers about models are limited in bytes and in time, and whatever else they are than what
+was asked for is one error. What is not covered: what the hub notes of the requests that it answers.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import contextlib
 import ipaddress
 import os
 import re
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from engine import network_guard
 from engine.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
@@ -29,7 +31,13 @@ SECONDS = 10.0
 """Seconds without an answer before a request fails."""
 CONNECT_SECONDS = 4.0
 """Seconds to connect."""
+QUESTION_SECONDS = 60.0
+"""Seconds until a question is answered whole, with its redirects and all pages of a list."""
+LARGEST = 8 << 20
+"""Most bytes of an answer about models: what the hub says of 50 repositories, or of 20,000 files."""
+MOST_REDIRECTS = 5
 
+_NO_HUB = "Look at HF_ENDPOINT; if it names a hub, run it again later."
 EXTRA = "Install it with `pip install 'conversation-workbench[hub]'`."
 SETTINGS = {
     **network_guard.SILENT,
@@ -85,20 +93,28 @@ class Hub:
             UsageError: `about` is no name of a repository.
         """
         library = hub_library()
-        with _one_at_a_time, network_guard.reaching(self.host, self.port):
-            library.set_client_factory(self._asking_client)
+        with (
+            _one_at_a_time,
+            network_guard.reaching(self.host, self.port),
+            _TimeLimit(self.host) as limit,
+        ):
+            library.set_client_factory(lambda: self._asking_client(limit))
             try:
-                with self.translated_errors(about):
+                with self.translated_errors(about), limit.translated():
                     yield library.HfApi(endpoint=self.url, token=self.sent_token)
             finally:
                 # A connection that stayed open could be used later, when nobody asks for anything.
                 library.close_session()
 
     def client(self) -> Any:
-        """A client of HTTP that goes nowhere by itself."""
+        """A client of HTTP that goes nowhere by itself. What it reads of refusals is limited."""
         import httpx2
 
-        return httpx2.Client(**self._settings())
+        def bound_refusal(answer: Any) -> None:
+            if not answer.is_success:
+                self._bound(answer)
+
+        return httpx2.Client(event_hooks={"response": [bound_refusal]}, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         import httpx2
@@ -109,21 +125,70 @@ class Hub:
             "verify": ssl.create_default_context() if self.url.startswith("https://") else False,
         }
 
-    def _asking_client(self) -> Any:
-        """Returns the HTTP client for the library; it follows redirects as far as the network guard allows.
+    def _bound(self, answer: Any) -> None:
+        """Lets at most `LARGEST` bytes of an answer be read.
+
+        Raises:
+            HubError: It is packed, which nobody asked for: a few bytes may then be any number of them.
+        """
+        import httpx2
+
+        if answer.headers.get("content-encoding", "identity").lower() != "identity":
+            raise HubError(f"{self.host} sent a packed answer, which was not asked for.", _NO_HUB)
+        stream, host = answer.stream, self.host
+
+        class Bounded(httpx2.SyncByteStream):  # type: ignore[misc]
+            def __iter__(self) -> Iterator[bytes]:
+                size = 0
+                for part in stream:
+                    size += len(part)
+                    if size > LARGEST:
+                        raise HubError(f"{host} answered with over {LARGEST >> 20} MiB.", _NO_HUB)
+                    yield part
+
+            def close(self) -> None:
+                stream.close()
+
+        answer.stream = Bounded()
+
+    def _stay_here(self, answer: Any) -> None:
+        """Raises HubError for a redirect that leads away from the hub, or nowhere."""
+        if not answer.has_redirect_location:
+            return
+        try:
+            onward = urlsplit(urljoin(str(answer.url), answer.headers["location"]))
+            here = (onward.hostname, port_of(onward.geturl())) == (self.host, self.port)
+        except ValueError:
+            here = False
+        if not here:
+            raise HubError(
+                f"{self.host} sends the question on to another address, which is not followed.",
+                "Name the other hub in HF_ENDPOINT if you trust it.",
+            )
+
+    def _asking_client(self, limit: _TimeLimit) -> Any:
+        """Returns the HTTP client for the library; it follows redirects that stay on the hub.
 
         By itself the library tries an unreachable or busy hub six times, for half a minute, and prints that. Here a
         person waits, so the first failure is final.
         """
         import httpx2
 
-        client = httpx2.Client(follow_redirects=True, **self._settings())
+        client = httpx2.Client(
+            follow_redirects=True,
+            max_redirects=MOST_REDIRECTS,
+            event_hooks={"response": [self._bound, self._stay_here]},
+            **self._settings(),
+        )
         send = client.send
 
         def once(request: Any, **options: Any) -> Any:
+            request.headers["Accept-Encoding"] = "identity"
+            request.extensions["trace"] = limit.trace
             try:
                 answer = send(request, **options)
             except httpx2.TransportError as error:
+                limit.check()
                 raise self.unreachable(error) from error
             if answer.status_code in BUSY:
                 raise self.busy(answer.status_code)
@@ -164,6 +229,15 @@ class Hub:
             raise self._refusal(error, about) from error
         except httpx2.TransportError as error:
             raise self.unreachable(error) from error
+        except httpx2.TooManyRedirects as error:
+            raise HubError(f"{self.host} sends the question in circles.", _NO_HUB) from error
+        except (
+            Exception
+        ) as error:  # the library raises whatever a wrong answer makes it stumble over
+            raise HubError(
+                f"{self.host} gave an answer that is none of a hub ({type(error).__name__}).",
+                _NO_HUB,
+            ) from error
 
     def _refusal(self, error: Any, about: str) -> ModelError:
         """The error for an HTTP status of the hub; its text is not shown."""
@@ -204,6 +278,57 @@ class Hub:
                 f"Look for it with `workbench models search`; for a private one put a token into {TOKEN}.",
             )
         return self.busy(status)
+
+
+class _TimeLimit:
+    """Ends the connection of a question that is not answered within `QUESTION_SECONDS`.
+
+    The limit of each read does not end an answer that comes a byte at a time, and the library has no other.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._connection: socket.socket | None = None
+        self._over = threading.Event()
+        self._timer = threading.Timer(QUESTION_SECONDS, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _TimeLimit:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+
+    def trace(self, event: str, about: dict[str, Any]) -> None:
+        """Gets the connection from the events of httpcore, and begins nothing after the limit."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._connection = about["return_value"].get_extra_info("socket")
+        if event.endswith(".started"):
+            self.check()
+
+    def check(self) -> None:
+        """Raises HubError after the limit."""
+        if self._over.is_set():
+            raise HubError(
+                f"{self._host} did not finish its answer within {QUESTION_SECONDS:.0f} s.",
+                "Run it again later.",
+            )
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Makes whatever comes of the end of the connection the error that says so."""
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+
+    def _end(self) -> None:
+        self._over.set()
+        if self._connection is not None:
+            with contextlib.suppress(OSError):  # it has ended by itself
+                self._connection.shutdown(socket.SHUT_RDWR)
 
 
 def hub_from_environment() -> Hub:

@@ -112,15 +112,20 @@ class Fetch:
                 raise HubError(f"{self._hub.host} sends the download in circles.")
         except httpx2.TransportError as error:
             raise _Again(str(error) or type(error).__name__) from error
+        except httpx2.InvalidURL as error:
+            raise self._odd_redirect() from error
 
     def _redirected(self, url: str, location: str, headers: dict[str, str]) -> str:
         """Returns the URL that a redirect leads to. The token is sent to the hub only, and https stays https."""
-        onward = urljoin(url, location)
-        parts = urlsplit(onward)
+        try:
+            onward = urljoin(url, location)
+            parts, port = urlsplit(onward), port_of(onward)
+        except ValueError as error:
+            raise self._odd_redirect() from error
         host = parts.hostname or ""
         if parts.scheme != "https" and not (parts.scheme == "http" and url.startswith("http://")):
             raise HubError(f"{self._hub.host} sends the download to {host} unencrypted.")
-        if (parts.scheme, host, port_of(onward)) != (
+        if (parts.scheme, host, port) != (
             urlsplit(self._hub.url).scheme,
             self._hub.host,
             self._hub.port,
@@ -130,6 +135,9 @@ class Fetch:
                 raise HubError(f"{self._hub.host} sends the download to this machine.")
             self._on_redirect(host)
         return onward
+
+    def _odd_redirect(self) -> HubError:
+        return HubError(f"{self._hub.host} sends the download to an address that is none.")
 
     def _take(self, answer: Any, have: int, host: str) -> None:
         """Adds what arrives to the file; from its beginning where the server does not resume."""

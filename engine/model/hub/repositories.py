@@ -132,20 +132,20 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         )
     with hub.asked(repository) as api:
         info = api.model_info(repository, revision=revision, files_metadata=True)
-    if not re.fullmatch(r"[0-9a-f]{40,64}", info.sha or ""):
-        raise HubError(f"{hub.host} does not say which commit of {repository} this is.")
-    ggufs = [one for one in info.siblings or () if str(one.rfilename).endswith(".gguf")]
-    parts = [part for one in ggufs if (part := _part(one)) is not None]
-    files = sorted(_grouped(parts), key=lambda file: (file.size, file.name))
-    card = info.card_data.get("license") if info.card_data else None
-    return HubRepository(
-        name=repository,
-        revision=info.sha,
-        licence=_licence(card if isinstance(card, str) else None, info.tags),
-        gated=bool(info.gated),
-        files=tuple(files),
-        left_out=len(ggufs) - sum(len(file.parts) for file in files),
-    )
+        if not re.fullmatch(r"[0-9a-f]{40,64}", info.sha or ""):
+            raise HubError(f"{hub.host} does not say which commit of {repository} this is.")
+        ggufs = [one for one in info.siblings or () if str(one.rfilename).endswith(".gguf")]
+        parts = [part for one in ggufs if (part := _part(one)) is not None]
+        files = sorted(_grouped(parts), key=lambda file: (file.size, file.name))
+        card = info.card_data.get("license") if info.card_data else None
+        return HubRepository(
+            name=repository,
+            revision=info.sha,
+            licence=_licence(card if isinstance(card, str) else None, info.tags),
+            gated=bool(info.gated),
+            files=tuple(files),
+            left_out=len(ggufs) - sum(len(file.parts) for file in files),
+        )
 
 
 def _model(info: Any) -> HubModel:
@@ -153,8 +153,8 @@ def _model(info: Any) -> HubModel:
         name=str(info.id),
         gated=bool(info.gated),
         licence=_licence(None, info.tags),
-        downloads=info.downloads or 0,
-        likes=info.likes or 0,
+        downloads=int(info.downloads or 0),
+        likes=int(info.likes or 0),
         changed=info.last_modified.date().isoformat() if info.last_modified else "",
     )
 
@@ -168,7 +168,7 @@ def _part(sibling: Any) -> PartFile | None:
     """A file that can be pulled: of a plain name, with a size and a checksum."""
     lfs = sibling.lfs
     path, sha256 = str(sibling.rfilename), str(lfs.sha256) if lfs else ""
-    size = lfs.size if lfs else None
+    size = int(lfs.size) if lfs else None
     if not _PLAIN.fullmatch(path) or not _SHA256.fullmatch(sha256) or not size or size < 0:
         return None
     return PartFile(path, size, sha256)

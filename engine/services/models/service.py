@@ -361,4 +361,6 @@ def _known_of_endpoint(entry: EndpointEntry) -> list[Fact]:
     if entry.prices is not None:
         read, written = entry.prices.read, entry.prices.written
         known.append(Fact("prices", f"{read:g} read, {written:g} written, for a million tokens"))
+    if entry.timeout is not None:
+        known.append(Fact("time limit", f"{number_format.duration(entry.timeout)} for a request"))
     return known + [Fact("work", line) for line in work_lines(entry.can)]

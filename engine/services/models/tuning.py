@@ -27,12 +27,15 @@ class ModelTuning:
         self._project, self._process, self._catalog = project, process, catalog
 
     def before(self, model: RunModel, *others: RunModel) -> list[Stage]:
-        """Returns the stages to run before a run of this model; [] for endpoints and for tuned models.
+        """Returns the stages to run before a run of this model; [] for endpoints, and for tuned models whose speed is
+        still what it was.
 
         Args:
             others: The same weights with other adapters, for later stages of the run; they load the tuned file too.
         """
-        if model.entry is None or model.entry.tuning is not None:
+        if model.entry is None:
+            return []
+        if model.entry.tuning is not None and self._catalog.drift(model.entry) is None:
             return []
         return [self.stage(model.entry, model, *others)]
 

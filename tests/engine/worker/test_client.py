@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ from engine.errors import Cancelled, ModelCrashed, ModelError, ModelFileError
 from engine.model.interface import LoadOptions
 from engine.worker import process as process_module
 from engine.worker.client import ModelProcess
+from engine.worker.process import processor_time
 from engine.worker.requests import CountTokens
 
 FAKE = Path(__file__).with_name("fake.py")
@@ -30,11 +33,12 @@ class ScriptedClients:
         self.history_file = folder / "history"
         self.log = folder / "worker.log"
         self.clients: list[ModelProcess] = []
+        self.restarts: list[str] = []
 
     def client(self, scenario: str) -> ModelProcess:
         """A client of a process with this scenario."""
         command = [sys.executable, str(FAKE), scenario, str(self.history_file)]
-        self.clients.append(ModelProcess(self.log, command))
+        self.clients.append(ModelProcess(self.log, command, self.restarts.append))
         return self.clients[-1]
 
     @property
@@ -190,12 +194,15 @@ class TestDeath:
         assert str(fake.log) in error.value.hint
 
     def test_the_next_request_loads_again(self, fake: ScriptedClients) -> None:
-        """After a crash the next request starts a process, loads the same model, and is answered."""
+        """After a crash the next request starts a process, says so, loads the same model, and is answered."""
         client = fake.client("dies once")
         client.load(Path("a.gguf"), LoadOptions(context=64), Path("b.gguf"))
         with pytest.raises(ModelCrashed, match="killed by SIGKILL"):
             count(client)
         assert count(client) == [1]
+        assert fake.restarts == [
+            "The model process died (killed by SIGKILL, perhaps for want of memory)."
+        ]
         assert [frame["type"] for frame in fake.history] == [
             "Load",
             "CountTokens",
@@ -214,6 +221,32 @@ class TestDeath:
         assert [frame["request"]["adapter"] for frame in fake.history] == [None, "b", None]
 
 
+class TestHanging:
+    def test_it_is_ended(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that neither answers nor uses the processor is ended, and the request fails with the reason."""
+        monkeypatch.setattr(process_module, "POLL_SECONDS", 0.02)
+        monkeypatch.setattr(process_module, "POLLS_PER_SAMPLE", 2)
+        client = fake.client("slow")
+        with pytest.raises(ModelCrashed, match="no use of the processor for 2 min"):
+            count(client)
+        assert client.pid is None
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+    def test_use_of_the_processor(self) -> None:
+        """What a process has used of the processor changes when it works."""
+        before = processor_time(os.getpid())
+        end = time.process_time() + 5
+        while processor_time(os.getpid()) == before:
+            assert time.process_time() < end, "five seconds of work are not seen"
+
+    @pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
+    def test_use_of_the_processor_without_proc(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without /proc, `ps` says what a process has used; nothing is said of one that is not there."""
+        monkeypatch.setattr(process_module, "PROC", Path("/no such folder"))
+        assert ":" in str(processor_time(os.getpid()))
+        assert processor_time(2**31 - 1) is None
+
+
 class TestCancel:
     def test_heeded(self, fake: ScriptedClients) -> None:
         """A cancel names the request in flight; the process stays for the next one."""
@@ -227,7 +260,7 @@ class TestCancel:
         assert client.pid == pid
 
     def test_deaf(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A process that ignores a cancel is killed, and the next request gets a new one."""
+        """A process that ignores a cancel is killed, and the next request gets a new one, which is no news."""
         monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("deaf")
         asking = RequestThread(lambda: count(client))
@@ -240,6 +273,7 @@ class TestCancel:
         until(lambda: client.pid not in (None, pid))
         client.close()
         assert isinstance(again.outcome(), Cancelled)
+        assert fake.restarts == []
 
     def test_when_nothing_is_asked(self, fake: ScriptedClients) -> None:
         """A cancel without a request in flight does not cancel the next one."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -118,6 +120,21 @@ class TestFaults:
             process.load(broken, OPTIONS)
         process.load(shallow_weights, OPTIONS)
         assert len(process.score(BLOCK, TUNED)) == 5
+
+    def test_an_abort_in_native_code(
+        self, process: ModelProcess, shallow_weights: Path, tmp_path: Path
+    ) -> None:
+        """A model on which llama.cpp aborts fails the request; no debugger is started, which could wait for ever."""
+        path = tmp_path / "nan.gguf"
+        weights = bytearray(shallow_weights.read_bytes())
+        key = b"llama.attention.layer_norm_rms_epsilon"
+        value = weights.index(key) + len(key) + 4  # after the type of the value
+        weights[value : value + 4] = struct.pack("<f", math.nan)
+        path.write_bytes(weights)
+        process.load(path, OPTIONS)
+        with pytest.raises(ModelCrashed, match="by SIGABRT"):
+            process.score(BLOCK[:1], TUNED)
+        assert "GGML_ASSERT" in process.log_path.read_text().splitlines()[-1]
 
     def test_what_libraries_print_goes_to_the_log(self, tmp_path: Path) -> None:
         """What Python or native code writes to descriptor 1 goes to the log, not between the answers."""
@@ -243,10 +260,19 @@ process.score(MUCH, TUNED, lambda done, note: print(process.pid, flush=True))
 """
 
 
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        False,
+        pytest.param(
+            True, marks=pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+        ),
+    ],
+)
 def test_the_model_process_does_not_outlive_the_program(
-    shallow_weights: Path, tmp_path: Path
+    stopped: bool, shallow_weights: Path, tmp_path: Path
 ) -> None:
-    """When the program is killed during a request, the model process stops and ends."""
+    """When the program is killed during a request, the model process ends, also one that is stopped."""
     program = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(shallow_weights), str(tmp_path / "log")],
         cwd=REPOSITORY,
@@ -255,6 +281,8 @@ def test_the_model_process_does_not_outlive_the_program(
     )
     assert program.stdout is not None
     pid = int(program.stdout.readline())
+    if stopped:
+        os.kill(pid, signal.SIGSTOP)
     program.kill()
     program.wait()
     program.stdout.close()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import WorkbenchError
-from engine.events import JobEnded, JobProgress, JobStarted
+from engine.events import JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.records.runs import RunRow
 from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs.basic import ErrorDialog
@@ -124,6 +124,19 @@ class TestProgress:
             assert isinstance(pilot.app.screen, ErrorDialog)
             assert "The model died." in text(pilot)
             assert "Run it again." in text(pilot)
+
+    async def test_a_new_model_process_is_told(self) -> None:
+        """When the model process was started anew, a notice says so, and why."""
+        support = project()
+        async with opened(support) as pilot:
+            support.emit(ModelRestarted("The model process died (by SIGABRT)."))
+            await settle(pilot)
+
+            (notice,) = pilot.app._notifications
+            assert (notice.title, notice.message) == (
+                "The model process was started anew",
+                "The model process died (by SIGABRT).",
+            )
 
     async def test_interrupted_run_is_offered(self) -> None:
         """A run that an earlier process left unfinished is named in the bottom line, uncut at 80 columns."""

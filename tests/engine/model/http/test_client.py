@@ -17,6 +17,7 @@ from engine.model.http.address import parse_address
 from engine.model.http.client import ATTEMPTS, EndpointClient
 from engine.model.http.fleet import Fleet, Prices
 from engine.model.http.retry_waits import LONGEST_WAIT
+from tests.engine.model.dripping import dripping
 from tests.engine.model.http.toy_peer import Fault, ToyPeer, hangs_up, running, says
 
 BODY = {"prompt": "Hello", "max_tokens": 2, "temperature": 0}
@@ -127,6 +128,20 @@ class TestOneEndpoint:
         with pytest.raises(EndpointAway, match="cannot be reached"):
             asker(peer, waits, seconds=0.05, attempts=2).once("completions", BODY)
         assert len(waits) == 1
+
+    @pytest.mark.parametrize(
+        "start", [b"HTTP/1.1 200 OK\r\nServer: ", b"HTTP/1.1 200 OK\r\n\r\n{"], ids=["head", "body"]
+    )
+    def test_a_byte_now_and_then(self, start: bytes) -> None:
+        """An answer that goes on for ever, a byte at a time, is given up at the time limit of a request, and the
+        request is not repeated."""
+        waits = Waits()
+        with dripping(start) as url:
+            slow = EndpointClient(parse_address(f"{url}/v1#m"), sleep=waits.note, seconds=2.0)
+            with pytest.raises(EndpointAway, match="did not finish an answer within 2 s") as error:
+                slow.once("completions", BODY)
+        assert error.value.overdue
+        assert waits == []
 
     def test_the_key_is_not_repeated(self, peer: ToyPeer) -> None:
         """A key that the server repeats in an error is removed from the message."""

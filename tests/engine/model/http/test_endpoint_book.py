@@ -22,8 +22,9 @@ class TestAdding:
         """An endpoint is found again with its settings and probe results, by default under the model's name."""
         with running("vllm") as peer:
             book = EndpointBook(tmp_path)
-            added = book.add(peer.base, end_text=NAMES[END], prices=Prices(1, 2))
+            added = book.add(peer.base, end_text=NAMES[END], prices=Prices(1, 2), timeout=90.0)
         assert (added.name, added.url, added.prices) == (MODEL, peer.url, Prices(1, 2))
+        assert added.timeout == 90.0
         assert EndpointBook(tmp_path).entries() == [added]
 
     def test_the_key_is_asked_for_and_not_kept(

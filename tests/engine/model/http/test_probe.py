@@ -22,7 +22,7 @@ from engine.model.http.client import EndpointClient
 from engine.model.http.probe import probe
 from engine.model.http.served_models import with_model
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, ToyPeer, running, says
+from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, ToyPeer, drips, running, says
 from tests.engine.model.toy import END
 
 SUMMARY, JUDGE, BASE = (
@@ -173,6 +173,14 @@ class TestTrouble:
                 probe(parse_address(peer.url), "sk-wrong")
         assert "--key-env" in caught.value.hint
         assert "sk-wrong" not in str(caught.value)
+
+    def test_too_slow(self) -> None:
+        """A server that lists its models, and then does not come to the end of an answer, is asked nothing more."""
+        with running("vllm") as peer:
+            peer.faults = [drips] * 9
+            with pytest.raises(ModelError, match="did not finish an answer"):
+                probe(parse_address(peer.url), seconds=4.0)
+            assert len(peer.completions) == 1
 
     def test_the_only_model(self) -> None:
         """Where the server has one model only, it need not be named."""

@@ -385,6 +385,13 @@ class TestSentOn:
         with pytest.raises(ModelError, match="in circles"):
             pulled(server, tmp_path)
 
+    @pytest.mark.parametrize("location", ["http://[::1", "http://127.0.0.1:x/", "http://a\x7f/"])
+    def test_no_address(self, location: str, server: HubServer, tmp_path: Path) -> None:
+        """A redirect to something that is no address ends the pull with an error that says so."""
+        server.faults.append(FaultyAnswer(location=location))
+        with pytest.raises(ModelError, match="to an address that is none"):
+            pulled(server, tmp_path)
+
 
 def _part(content: bytes) -> PartFile:
     return PartFile(FILE, len(content), hashlib.sha256(content).hexdigest())

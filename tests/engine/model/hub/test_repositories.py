@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -10,10 +12,11 @@ from types import ModuleType
 import pytest
 
 from engine import network_guard
-from engine.errors import ModelError, NetworkRefused, UsageError, WorkbenchError
+from engine.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
 from engine.model.hub import access
 from engine.model.hub.access import DEFAULT_HUB, Hub, hub_from_environment
 from engine.model.hub.repositories import look_at, search
+from tests.engine.model.dripping import dripping
 from tests.hub_server import COMMIT, TOKEN, HubServer, Repository, serving
 
 REPOSITORIES = {
@@ -181,6 +184,73 @@ class TestRefusals:
         with pytest.raises(ModelError, match="is missing") as caught:
             search(Hub("http://127.0.0.1:9"), "x")
         assert "conversation-workbench[hub]" in caught.value.hint
+
+
+MODEL = {"_id": "0", "id": "a/b", "sha": COMMIT, "tags": ["gguf"], "siblings": []}
+LARGE = b"[" + b" " * (9 << 20) + b"]"
+
+
+def repository(**wrong: object) -> bytes:
+    """What a hub says of a repository, with something wrong in it."""
+    return json.dumps({**MODEL, **wrong}).encode()
+
+
+def file(size: object) -> dict[str, object]:
+    """What a hub says of a file."""
+    lfs = {"sha256": "0" * 64, "size": size, "pointerSize": 134}
+    return {"rfilename": "a.gguf", "size": 1, "blobId": "0", "lfs": lfs}
+
+
+class TestWrongAnswers:
+    @pytest.mark.parametrize(
+        ("said", "headers", "body"),
+        [
+            pytest.param("none of a hub", {}, b"<html><h1>Welcome</h1></html>", id="a page"),
+            pytest.param("none of a hub", {}, b"[" * 100_000, id="nested"),
+            pytest.param("none of a hub", {}, b'[7, "x", null]', id="other types"),
+            pytest.param("over 8 MiB", {}, LARGE, id="large"),
+            pytest.param("packed", {"Content-Encoding": "gzip"}, gzip.compress(LARGE), id="packed"),
+            pytest.param("over 8 MiB", {"Location": "/api/models?x"}, LARGE, id="a large redirect"),
+            pytest.param("in circles", {"Location": "/api/models?x"}, b"", id="circles"),
+            pytest.param("another address", {"Location": "http://127.0.0.1:9/"}, b"", id="a port"),
+            pytest.param("another address", {"Location": "//else.example/"}, b"", id="a host"),
+            pytest.param("another address", {"Location": "http://[::1"}, b"", id="no address"),
+            pytest.param("another address", {"Location": "http://127.0.0.1:x"}, b"", id="no port"),
+            pytest.param("another address", {"Location": "file:///etc/passwd"}, b"", id="a file"),
+        ],
+    )
+    def test_of_a_search(
+        self, said: str, headers: dict[str, str], body: bytes, server: HubServer
+    ) -> None:
+        """What is no answer of a hub, too large, packed or sent in circles or away is one line of error."""
+        server.answer = 302 if "Location" in headers else 200, headers, body
+        with pytest.raises(HubError, match=said) as caught:
+            search(Hub(server.url), "x")
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            pytest.param(b"7", id="a number"),
+            pytest.param(repository(sha=7), id="a commit that is none"),
+            pytest.param(repository(siblings=7), id="files that are none"),
+            pytest.param(repository(siblings=[file(size="x")]), id="a size that is none"),
+        ],
+    )
+    def test_of_a_repository(self, body: bytes, server: HubServer) -> None:
+        """So it is where a repository is looked at and a value has another type than it should."""
+        server.answer = 200, {}, body
+        with pytest.raises(HubError, match="none of a hub"):
+            look_at(Hub(server.url), "a/b")
+
+    @pytest.mark.parametrize(
+        "start", [b"HTTP/1.1 200 OK\r\nServer: ", b"HTTP/1.1 200 OK\r\n\r\n["], ids=["head", "body"]
+    )
+    def test_a_byte_now_and_then(self, start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An answer that goes on for ever, a byte at a time, is given up at the time limit of a question."""
+        monkeypatch.setattr(access, "QUESTION_SECONDS", 1.0)
+        with dripping(start) as url, pytest.raises(HubError, match="did not finish its answer"):
+            search(Hub(url), "x")
 
 
 class TestQuiet:

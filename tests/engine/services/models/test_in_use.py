@@ -107,14 +107,15 @@ class TestChoice:
     def test_a_run_loads_what_it_tuned(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """After its tuning stage a run loads the tuned file, with the context that was asked for."""
+        """After its tuning stage a run loads the tuned file, with the context that was asked for; the next run tunes
+        again only where the speed has changed."""
 
         def tune(path: Path, folder: Path, text: str, progress: object) -> dict[str, Any]:
             folder.mkdir(parents=True, exist_ok=True)
             write_sliding(folder / "fast.gguf")
             return {
                 "candidates": [], "chosen": "bf16", "file": "fast.gguf", "threads": 2,
-                "tokens_per_s": 9.0, "gain": 1.0, "noise": 0.01,
+                "tokens_per_s": 9.0, "gain": 1.0, "noise": 0.01, "settled": True,
             }  # fmt: skip
 
         monkeypatch.setattr(workspace.process, "tune", tune)
@@ -124,6 +125,11 @@ class TestChoice:
             pass
         assert run.reading.title == "Scoring completeness with large (bf16)"
         assert run.model.model.options == LoadOptions(context=512, threads=2)
+        request = ScoringRequest(model="large")
+        assert workspace.scoring_runs.run(request).stages[0].name != "tune"
+        workspace.catalog.record_speed(run.model.model, 20.0, 0.01)
+        title = workspace.scoring_runs.run(request).stages[0].title
+        assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
 
     def test_unknown(self, workspace: Workspace) -> None:
         """An unknown model cannot be chosen."""

@@ -148,3 +148,56 @@ def test_standard_input(project: Project) -> None:
     while not growing.over:
         look(project, growing)
     assert stored(project) == {"a": 4}
+
+
+def export(span: str, *texts: str) -> str:
+    """One line of a collector's file: an export of OTLP with one call of a model, with what was said before it."""
+    messages = [
+        {"role": "assistant" if at % 2 else "user", "parts": [{"type": "text", "content": text}]}
+        for at, text in enumerate(texts)
+    ]
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(messages[:-1]),
+        "gen_ai.output.messages": json.dumps(messages[-1:]),
+    }
+    start = str(1_544_712_660_000_000_000 + int(span) * 10**9)
+    call = {
+        "traceId": "5b8efff798038103d269b633813fc60c", "spanId": f"eee19b7ec3c1b17{span}", "parentSpanId": "",
+        "flags": 256, "name": "chat", "kind": 3, "startTimeUnixNano": start, "endTimeUnixNano": start,
+        "attributes": [{"key": key, "value": {"stringValue": text}} for key, text in attributes.items()],
+        "status": {},
+    }  # fmt: skip
+    service = [{"key": "service.name", "value": {"stringValue": "agent"}}]
+    scopes = [{"scope": {"name": "agent"}, "spans": [call]}]
+    return json.dumps(
+        {"resourceSpans": [{"resource": {"attributes": service}, "scopeSpans": scopes}]}
+    )
+
+
+def log_export(text: str) -> str:
+    """One line of a collector's file with the log record of a message, which is no part of a span."""
+    said = [{"key": "content", "value": {"stringValue": text}}]
+    record = {
+        "timeUnixNano": "1544712660000000000", "eventName": "gen_ai.user.message",
+        "body": {"kvlistValue": {"values": said}}, "attributes": [],
+        "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331",
+    }  # fmt: skip
+    return json.dumps({"resourceLogs": [{"scopeLogs": [{"scope": {}, "logRecords": [record]}]}]})
+
+
+def test_what_a_collector_writes(project: Project, tmp_path: Path) -> None:
+    """The lines that a collector appends to its file are read: the spans of one trace are one conversation, which
+    grows, and the log records of another trace are another."""
+    file = tmp_path / "live" / "traces.jsonl"
+    file.parent.mkdir()
+    growing = GrowingFiles([str(file.parent)])
+    assert look(project, growing) is None
+    said = ("Hello?", "Yes?", "Are you there?", "I am.")
+    file.write_text(export("1", *said[:2]) + "\n")
+    look(project, growing)
+    first = list(stored(project).values())
+    with file.open("a") as appended:
+        appended.write(export("2", *said) + "\n" + log_export("Good evening.") + "\n")
+    look(project, growing)
+    assert (first, sorted(stored(project).values())) == ([2], [1, 4])
