@@ -207,13 +207,6 @@ def is_out_of_memory(text: str) -> bool:
     return any(words in low for words in _OUT_OF_MEMORY)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a text file completely or not at all."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text, "utf-8")
-    part.replace(path)
-
-
 def _is_event(found: Any) -> bool:
     """Whether it is an event whose figures are figures, so that readers can add and format them."""
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):

@@ -21,7 +21,7 @@ from engine.errors import (
     ProjectTooNew,
     ProjectTooOld,
 )
-from engine.store import runs
+from engine.store import project_id, runs
 from engine.store.file.backups import copy_whole
 from engine.store.file.failures import damaged, translate_file_errors, translate_sqlite_errors
 from engine.store.file.lock import WriteLock, is_held
@@ -155,6 +155,7 @@ class Project:
         conn.execute("PRAGMA foreign_keys = ON")
         self._writer = Writer(conn)
         self.write(runs.interrupt_running)
+        self.write(project_id.ensure)
 
     @classmethod
     def _open_for_reading(cls, given: str, real: str, why: str) -> Project:

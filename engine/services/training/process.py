@@ -23,7 +23,8 @@ from engine.errors import UsageError, WorkbenchError
 from engine.network_guard import child_environment
 from engine.number_format import counted
 from engine.run_directory.config import ConfigError, TrainConfig
-from engine.run_directory.events import RunDirectory, is_running, read_events, write_atomically
+from engine.run_directory.durable import write_atomically
+from engine.run_directory.events import RunDirectory, is_running, read_events
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """Packages that training imports; the extra `train` installs them."""
@@ -218,7 +219,13 @@ class Trainers:
                     )
             except OSError as error:
                 raise WorkbenchError(f"The training process cannot start: {error}.") from error
-            write_atomically(_pid_file(run), json.dumps({"pid": child.pid}) + "\n")
+            try:
+                write_atomically(_pid_file(run), json.dumps({"pid": child.pid}) + "\n")
+            except OSError as error:
+                # A process whose id is not written down could not be stopped.
+                child.kill()
+                child.wait()
+                raise WorkbenchError(f"The training process cannot start: {error}.") from error
             self._children[run.path] = child
         threading.Thread(
             target=self._wait_for_end,

@@ -1,0 +1,77 @@
+"""Files that are whole after a loss of power, and how a full disk is recognized. Standard library only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_TEXTS = (
+    "no space left on device",
+    "disk quota exceeded",
+    "file too large",
+    "pytorchstreamwriter failed writing",  # PyTorch names no cause
+)
+_LEAST_FREE = 1 << 20
+"""Free bytes below which a disk is taken to be full: libraries report a failed write without its cause."""
+
+DISK_FULL = "The disk is full, or a limit on file sizes is reached"
+FULL_HINT = "Free some space, then resume the run: it continues at its last checkpoint."
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a text file completely or not at all, also when the power fails.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, "utf-8")
+        _sync(part)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Waits until a folder and all that is in it are on the disk: files first, then the folders that name them.
+
+    Raises:
+        OSError: The disk refuses.
+    """
+    for parent, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            _sync(Path(parent, name))
+        _sync(Path(parent))
+    _sync(folder.parent)
+
+
+def is_disk_full(error: BaseException | str, folder: Path | None = None) -> bool:
+    """Whether an error, or the text of one, comes from a full disk.
+
+    Args:
+        folder: Where the write failed; if its disk is full now, the error is taken to come from that.
+    """
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    if any(words in str(error).lower() for words in _FULL_TEXTS):
+        return True
+    if folder is None:
+        return False
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_FREE
+    except OSError:
+        return False
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

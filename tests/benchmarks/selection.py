@@ -1,0 +1,112 @@
+"""What the figures of an adapter gain when its checkpoint is selected on the conversations that test it.
+
+    python -m tests.benchmarks.selection train PROJECT FOLDER --train 100 --held-out 120 --every 5
+    python -m tests.benchmarks.selection table FOLDER...
+
+`train` trains a run that validates on all held-out conversations, and writes the score of every boundary at every
+validation into FOLDER. `table` then draws random parts of these conversations again and again, selects a checkpoint on
+some and tests it on others. No model is asked for the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from engine.completeness.training_data import LEAST_FOR_TEST, Usable, drawn
+from engine.filters import ListQuery
+from engine.model.catalog import embedded_model
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import EventLog, RunDirectory
+from engine.store import conversations
+from engine.store.project import Project
+from engine.views.training_data import items, usable
+from training.examples import Log
+
+DRAWS = 2_000
+SCORES = "scores.jsonl"
+"""File of a run: for each conversation of each validation, in order, its id and the score at each boundary."""
+
+Scores = Mapping[str, Sequence[float]]
+"""Conversation -> score at each of its boundaries."""
+
+
+def main(words: Sequence[str]) -> None:
+    """Trains a run, or prints the table of several."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    train = commands.add_parser("train")
+    train.add_argument("project", type=Path)
+    train.add_argument("folder", type=Path)
+    train.add_argument("--train", type=int, default=100, help="conversations to train on")
+    train.add_argument("--held-out", type=int, default=120, help="conversations to validate on")
+    train.add_argument("--every", type=int, default=5, help="steps between validations")
+    train.add_argument("--epochs", type=float, default=1.0)
+    train.add_argument("--batch", type=int, default=2)
+    train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--threads", type=int, default=1)
+    train.add_argument("--minutes", type=float, default=25.0, help="the run ends after so many")
+    table = commands.add_parser("table")
+    table.add_argument("folders", type=Path, nargs="+")
+    asked = parser.parse_args(words)
+    if asked.command == "train":
+        _train(asked)
+    else:
+        _table(asked.folders)
+
+
+def _train(asked: argparse.Namespace) -> None:
+    from training import curves, run
+
+    run_directory = RunDirectory(asked.folder)
+    run_directory.path.mkdir(parents=True)
+    _write_data(asked, run_directory)
+    config = TrainConfig(
+        base=str(embedded_model()), epochs=asked.epochs, batch=asked.batch, learning_rate=5e-4,
+        valid_every=asked.every, seed=asked.seed, threads=asked.threads,
+    )  # fmt: skip
+    config.save(run_directory.config)
+    timer = threading.Timer(60 * asked.minutes, run_directory.stop.touch)
+    timer.daemon = True
+    timer.start()
+    events, measure = EventLog(run_directory.events), curves.curve
+    with (run_directory.path / SCORES).open("w", encoding="utf-8") as file:
+
+        def recorded(model: Any, tokenizer: Any, log: Log, *more: Any) -> list[curves.Point]:
+            points = measure(model, tokenizer, log, *more)
+            file.write(json.dumps([log.id, [point.value for point in points]]) + "\n")
+            file.flush()
+            return points
+
+        with mock.patch.object(curves, "curve", recorded):
+            run.train(run_directory, config, events)
+    events.close()
+
+
+def _write_data(asked: argparse.Namespace, run: RunDirectory) -> None:
+    """Writes the data files of a run with the first conversations of a random order that can be cut."""
+    with Project.open(asked.project, read_only=True) as project, project.reading() as conn:
+        ids = conversations.ids(conn, ListQuery())
+        every: dict[bytes, Usable] = {}
+        for page in usable(conn, ids):
+            every.update({one.digest: one for one in page if one.boundaries >= LEAST_FOR_TEST})
+        order = sorted(every.values(), key=lambda one: drawn(asked.seed, "order", one.digest))
+        parts = order[: asked.train], order[asked.train : asked.train + asked.held_out]
+        for path, part in zip((run.train, run.valid), parts, strict=True):
+            with path.open("w", encoding="utf-8") as file:
+                for key, item in items(conn, [one.key for one in part]):
+                    line = {
+                        "id": str(key), "texts": item.texts, "boundaries": item.boundaries,
+                        "kept": item.kept,
+                    }  # fmt: skip
+                    file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
