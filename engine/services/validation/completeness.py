@@ -212,7 +212,7 @@ def _asked(
 ) -> _Asked:
     manifests = [manifest_of(run) for run in used]
     trained_on = {str(name) for one in manifests for name in one.get("train", ())}
-    selected_by = {str(name) for one in manifests if "test" in one for name in one["valid"]}
+    selected_by = {str(name) for one in manifests if "test" in one for name in one.get("valid", ())}
     names: dict[int, str] = {}
     trained = selecting = 0
     for page in id_pages(conn, conversations.ids(conn, query)):

@@ -170,7 +170,7 @@ class TestFolders:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(TrainConfig, "save", full)
-        with pytest.raises(Exception, match="No space left"):
+        with pytest.raises(Exception, match="The disk is full"):
             create_run(project, "first", CONFIG, plan(project))
 
         assert list(runs_folder(Path(project.path)).iterdir()) == []
