@@ -12,7 +12,8 @@ _FULL_TEXTS = (
     "no space left on device",
     "disk quota exceeded",
     "file too large",
-    "pytorchstreamwriter failed writing",  # PyTorch names no cause
+    "pytorchstreamwriter failed writing",  # PyTorch names no cause of a failed write,
+    "] . unexpected pos ",  # nor where it notices it late
 )
 _LEAST_FREE = 1 << 20
 """Free bytes below which a disk is taken to be full: libraries report a failed write without its cause."""
