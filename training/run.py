@@ -16,7 +16,7 @@ import torch
 from transformers import set_seed
 
 from engine.errors import AdapterError
-from engine.model.adapter_files import AdapterOrigin
+from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.durable import sync_tree, write_atomically
 from engine.run_directory.events import EventLog, RunDirectory, read_events
@@ -152,6 +152,7 @@ def _finish(
         end_tag=config.end_tag,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
+    refuse_without_numbers(run.adapter_gguf)
     validations = [one for one in read_events(run.events)[0] if one["event"] == "valid"]
     best = next(one for one in reversed(validations) if one["step"] == state.best_global_step)
     card = {

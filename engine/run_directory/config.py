@@ -99,7 +99,8 @@ class TrainConfig:
     warmup: float = field(
         default=0.05,
         metadata={
-            "help": "Share of the steps in which the learning rate rises. The recipes paper and no-end-tag begin with 0."
+            "help": "Share of the steps in which the learning rate rises. The recipes paper and no-end-tag begin"
+            " with 0."
         },
     )
     schedule: Schedule = field(

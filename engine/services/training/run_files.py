@@ -62,7 +62,7 @@ class DataPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class TestPart:
+class PartToTest:
     """The conversations that a run is tested on.
 
     Attributes:
@@ -70,8 +70,6 @@ class TestPart:
         unseen: Whether the checkpoint was selected without them. Runs of earlier versions have two parts: the
             conversations that selected the checkpoint test it too.
     """
-
-    __test__ = False  # for pytest
 
     names: frozenset[str]
     unseen: bool
@@ -165,22 +163,24 @@ def _identity(project: Path) -> tuple[str | None, Path | None]:
         status = os.stat(project)
     except OSError:
         return None, None
-    file = (os.path.realpath(project), status.st_dev, status.st_ino)
-    if file not in _identities:
-        try:
-            with Project.open(project, read_only=True) as opened, opened.reading() as conn:
-                known, last = project_id.get(conn), settings.get(conn, FOLDER)
-        except ProjectError:
-            return None, None
-        if known is None:
-            return None, None
-        _identities[file] = known, Path(last) if isinstance(last, str) else None
-    return _identities[file]
+    path = os.path.realpath(project)
+    # A new file may have the number of a deleted one, but not its time of change.
+    file = (status.st_dev, status.st_ino, status.st_ctime_ns)
+    if path in _identities and _identities[path][0] == file:
+        return _identities[path][1]
+    try:
+        with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+            known, last = project_id.get(conn), settings.get(conn, FOLDER)
+    except ProjectError:
+        return None, None
+    found = known, Path(last) if isinstance(last, str) else None
+    if known is not None:
+        _identities[path] = file, found
+    return found
 
 
-_identities: dict[tuple[str, int, int], tuple[str, Path | None]] = {}
-"""What was read of each file: neither changes while this program runs, but for runs that it makes itself, which are
-in the project's own folder."""
+_identities: dict[str, tuple[tuple[int, int, int], tuple[str | None, Path | None]]] = {}
+"""Path of a project -> its file when it was read, and what was read."""
 
 
 def free_name(project: Path, stem: str) -> str:
@@ -307,7 +307,7 @@ def held_out_by(run: RunDirectory) -> frozenset[str]:
     return frozenset(map(str, names))
 
 
-def test_part(run: RunDirectory) -> TestPart:
+def part_to_test(run: RunDirectory) -> PartToTest:
     """Returns what a run is tested on.
 
     Raises:
@@ -316,8 +316,8 @@ def test_part(run: RunDirectory) -> TestPart:
     manifest = manifest_of(run)
     names = manifest.get("test")
     if isinstance(names, list) and names:
-        return TestPart(frozenset(map(str, names)), unseen=True)
-    return TestPart(held_out_by(run), unseen=not manifest.get("valid"))
+        return PartToTest(frozenset(map(str, names)), unseen=True)
+    return PartToTest(held_out_by(run), unseen=not manifest.get("valid"))
 
 
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:

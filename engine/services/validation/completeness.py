@@ -18,7 +18,7 @@ from engine.model.catalog import Catalog, adapter_name
 from engine.records.scores import LEAST_FOR_PROBE, Mode
 from engine.records.validation import Classification, CompletenessTable, RowKind, TruncationRow
 from engine.run_directory.events import RunDirectory
-from engine.services.training.run_files import all_runs, manifest_of, run_named, test_part
+from engine.services.training.run_files import all_runs, manifest_of, run_named, part_to_test
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
 from engine.store import conversations
 from engine.store.completeness import generated_ends, score_sets, scores
@@ -106,7 +106,7 @@ def completeness_table(
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
     runs = {one.path.name: one for one in all_runs(Path(project.path))}
-    tested = None if run is None else test_part(run_named(Path(project.path), run)).names
+    tested = None if run is None else part_to_test(run_named(Path(project.path), run)).names
     called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
         # scores from outside are of whole conversations only, so that none could be cut
