@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -85,7 +86,7 @@ def _damaged_file(checkpoint: Path) -> str:
         if not isinstance(state, dict):
             return TRAINER_STATE_NAME
     except FileNotFoundError as error:
-        return Path(error.filename).name
+        return os.path.basename(str(error.filename))
     except (OSError, ValueError, AttributeError, TypeError):
         return SEAL
     # the seal of an earlier version has no digests

@@ -277,10 +277,7 @@ def parts_text(run: TrainingRun) -> str:
     """How many conversations are in each part of a run."""
     if run.test is None:
         return f"{run.conversations:,} trained on, {run.held_out:,} held out"
-    return (
-        f"{run.conversations:,} trained on, {run.selection:,} select the checkpoint,"
-        f" {run.test:,} test it"
-    )
+    return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
 
 
 def as_text(detail: RunDetail) -> str:

@@ -109,7 +109,7 @@ def table_content(table: CompletenessTable, width: int) -> Content:
     """
     cut, *_ = completeness_report.tables(table)
     columns = [one.title for one in cut.columns[1:]]
-    which = "all" if table.run is None else completeness_report.tested_on(table)
+    which = completeness_report.tested_on(table)
     lines = [
         Content.assemble(
             (number_format.counted(table.n, "conversation"), "bold"),

@@ -15,19 +15,26 @@ import json
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from engine.completeness.training_data import LEAST_FOR_TEST, Usable, drawn
+import numpy as np
+
+from engine.completeness.training_data import LEAST_FOR_TEST, SELECTION_SHARE, Usable, drawn
 from engine.filters import ListQuery
 from engine.model.catalog import embedded_model
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import EventLog, RunDirectory
 from engine.store import conversations
 from engine.store.project import Project
+from engine.validate.statistics.classification import figures
+from engine.validate.truncation import truncate
 from engine.views.training_data import items, usable
+from training.curves import Validation
 from training.examples import Log
+from training.selection import best_validation
 
 DRAWS = 2_000
 SCORES = "scores.jsonl"
@@ -111,6 +118,80 @@ def _write_data(asked: argparse.Namespace, run: RunDirectory) -> None:
                         "kept": item.kept,
                     }  # fmt: skip
                     file.write(json.dumps(line) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one draw of parts and cuts gave, as (AUROC, F1).
+
+    Attributes:
+        published: On the conversations that selected the checkpoint, as with two parts.
+        two_parts: Of the same checkpoint, on conversations that neither way of selecting saw.
+        three_parts: Of the checkpoint that a third of these others selects, on the same.
+        last: Of the last checkpoint, on the same.
+    """
+
+    published: tuple[float, float]
+    two_parts: tuple[float, float]
+    three_parts: tuple[float, float]
+    last: tuple[float, float]
+
+
+def _draw(validations: Sequence[Scores], random: np.random.Generator) -> Figures:
+    """Draws half of the conversations to test both ways on; the other half is what a run would hold out."""
+    names = random.permutation(sorted(validations[0])).tolist()
+    seed = int(random.integers(1 << 30))
+    test, held_out = names[: len(names) // 2], names[len(names) // 2 :]
+    third = held_out[: max(1, round(len(held_out) * SELECTION_SHARE))]
+
+    def selected(part: Sequence[str]) -> int:
+        return best_validation([_validation(scores, part, seed) for scores in validations])
+
+    def on(part: Sequence[str], checkpoint: int) -> tuple[float, float]:
+        found = _validation(validations[checkpoint], part, seed)
+        return found.auroc or 0.5, found.f1 or 0.0
+
+    by_all, by_third = selected(held_out), selected(third)
+    return Figures(
+        on(held_out, by_all), on(test, by_all), on(test, by_third), on(test, len(validations) - 1)
+    )
+
+
+def _validation(scores: Scores, part: Sequence[str], seed: int) -> Validation:
+    test = truncate({name: scores[name] for name in part}, seed)
+    found = figures(test.values, test.complete)
+    return Validation(0.0, found.auroc, found.f1, len(test.pairs))
+
+
+def _table(folders: Sequence[Path]) -> None:
+    """Prints means over draws of parts and cuts, each with the range of 95% of the draws."""
+    for folder in folders:
+        validations = _read(RunDirectory(folder))
+        random = np.random.default_rng(0)
+        draws = [_draw(validations, random) for _ in range(DRAWS)]
+        count = len(validations[0])
+        print(f"{folder.name}: {count} held-out conversations, {len(validations)} validations")
+        for nth, name in enumerate(("AUROC", "F1")):
+            for kind in ("published", "two_parts", "three_parts", "last"):
+                values = [getattr(one, kind)[nth] for one in draws]
+                print(f"  {name:<6} {kind:<24} {_with_range(values)}")
+            leak = [one.published[nth] - one.two_parts[nth] for one in draws]
+            price = [one.three_parts[nth] - one.two_parts[nth] for one in draws]
+            print(f"  {name:<6} {'leak':<24} {_with_range(leak)}")
+            print(f"  {name:<6} {'three parts - two parts':<24} {_with_range(price)}")
+
+
+def _with_range(values: Sequence[float]) -> str:
+    low, high = np.quantile(values, (0.025, 0.975))
+    error = np.std(values) / len(values) ** 0.5
+    return f"{np.mean(values):+.4f} ({low:+.3f} to {high:+.3f}), error of the draw {error:.4f}"
+
+
+def _read(run: RunDirectory) -> list[Scores]:
+    """The scores of each validation that was finished."""
+    count = len(run.valid.read_text("utf-8").splitlines())
+    lines = [json.loads(line) for line in (run.path / SCORES).read_text("utf-8").splitlines()]
+    return [dict(lines[at : at + count]) for at in range(0, len(lines) - count + 1, count)]
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from engine.model.catalog import Catalog, adapter_name
 from engine.records.scores import LEAST_FOR_PROBE, Mode
 from engine.records.validation import Classification, CompletenessTable, RowKind, TruncationRow
 from engine.run_directory.events import RunDirectory
-from engine.services.training.run_files import all_runs, manifest_of, run_named, part_to_test
+from engine.services.training.run_files import all_runs, manifest_of, part_to_test, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
 from engine.store import conversations
 from engine.store.completeness import generated_ends, score_sets, scores

@@ -28,9 +28,9 @@ from engine.services.training.run_files import (
     hidden_runs,
     manifest_of,
     manifest_summary,
+    part_to_test,
     run_named,
     runs_folder,
-    part_to_test,
 )
 from engine.store.merging import merge
 from engine.store.project import Project
