@@ -84,7 +84,7 @@ def _damaged_file(checkpoint: Path) -> str:
                 return str(name)
         state: Any = json.loads((checkpoint / TRAINER_STATE_NAME).read_text("utf-8"))
         if not isinstance(state, dict):
-            return TRAINER_STATE_NAME
+            return str(TRAINER_STATE_NAME)
     except FileNotFoundError as error:
         return os.path.basename(str(error.filename))
     except (OSError, ValueError, AttributeError, TypeError):
