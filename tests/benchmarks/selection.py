@@ -61,11 +61,12 @@ def main(words: Sequence[str]) -> None:
     train.add_argument("--minutes", type=float, default=25.0, help="the run ends after so many")
     table = commands.add_parser("table")
     table.add_argument("folders", type=Path, nargs="+")
+    table.add_argument("--last", type=int, default=0, help="of so many validations (default: all)")
     asked = parser.parse_args(words)
     if asked.command == "train":
         _train(asked)
     else:
-        _table(asked.folders)
+        _table(asked.folders, asked.last)
 
 
 def _train(asked: argparse.Namespace) -> None:
@@ -126,12 +127,14 @@ class Figures:
 
     Attributes:
         published: On the conversations that selected the checkpoint, as with two parts.
-        two_parts: Of the same checkpoint, on conversations that neither way of selecting saw.
+        elsewhere: On the same conversations, of the checkpoint that the other half selects.
+        two_parts: Of the same checkpoint as `published`, on conversations that neither way of selecting saw.
         three_parts: Of the checkpoint that a third of these others selects, on the same.
         last: Of the last checkpoint, on the same.
     """
 
     published: tuple[float, float]
+    elsewhere: tuple[float, float]
     two_parts: tuple[float, float]
     three_parts: tuple[float, float]
     last: tuple[float, float]
@@ -153,7 +156,11 @@ def _draw(validations: Sequence[Scores], random: np.random.Generator) -> Figures
 
     by_all, by_third = selected(held_out), selected(third)
     return Figures(
-        on(held_out, by_all), on(test, by_all), on(test, by_third), on(test, len(validations) - 1)
+        on(held_out, by_all),
+        on(held_out, selected(test)),
+        on(test, by_all),
+        on(test, by_third),
+        on(test, len(validations) - 1),
     )
 
 
@@ -163,22 +170,43 @@ def _validation(scores: Scores, part: Sequence[str], seed: int) -> Validation:
     return Validation(0.0, found.auroc, found.f1, len(test.pairs))
 
 
-def _table(folders: Sequence[Path]) -> None:
+def _table(folders: Sequence[Path], last: int) -> None:
     """Prints means over draws of parts and cuts, each with the range of 95% of the draws."""
     for folder in folders:
-        validations = _read(RunDirectory(folder))
+        measured = _read(RunDirectory(folder))[-last:]
         random = np.random.default_rng(0)
-        draws = [_draw(validations, random) for _ in range(DRAWS)]
-        count = len(validations[0])
-        print(f"{folder.name}: {count} held-out conversations, {len(validations)} validations")
-        for nth, name in enumerate(("AUROC", "F1")):
-            for kind in ("published", "two_parts", "three_parts", "last"):
-                values = [getattr(one, kind)[nth] for one in draws]
-                print(f"  {name:<6} {kind:<24} {_with_range(values)}")
-            leak = [one.published[nth] - one.two_parts[nth] for one in draws]
-            price = [one.three_parts[nth] - one.two_parts[nth] for one in draws]
-            print(f"  {name:<6} {'leak':<24} {_with_range(leak)}")
-            print(f"  {name:<6} {'three parts - two parts':<24} {_with_range(price)}")
+        for exchanged in (False, True):
+            draws = [
+                _draw(_exchanged(measured, random) if exchanged else measured, random)
+                for _ in range(DRAWS)
+            ]
+            as_measured = "exchanged, so that none is better" if exchanged else "as measured"
+            print(
+                f"{folder.name}: {len(measured[0])} held-out conversations,"
+                f" {len(measured)} validations {as_measured}"
+            )
+            _print_draws(draws)
+
+
+def _exchanged(validations: Sequence[Scores], random: np.random.Generator) -> list[Scores]:
+    """The validations with the scores of each conversation exchanged among them at random: then none is better than
+    another in truth, and all that selecting one gains is chance."""
+    orders = {name: random.permutation(len(validations)) for name in validations[0]}
+    return [
+        {name: validations[order[nth]][name] for name, order in orders.items()}
+        for nth in range(len(validations))
+    ]
+
+
+def _print_draws(draws: Sequence[Figures]) -> None:
+    for nth, name in enumerate(("AUROC", "F1")):
+        for kind in ("published", "elsewhere", "two_parts", "three_parts", "last"):
+            values = [getattr(one, kind)[nth] for one in draws]
+            print(f"  {name:<6} {kind:<24} {_with_range(values)}")
+        leak = [one.published[nth] - one.elsewhere[nth] for one in draws]
+        price = [one.three_parts[nth] - one.two_parts[nth] for one in draws]
+        print(f"  {name:<6} {'leak':<24} {_with_range(leak)}")
+        print(f"  {name:<6} {'three parts - two parts':<24} {_with_range(price)}")
 
 
 def _with_range(values: Sequence[float]) -> str:
@@ -188,10 +216,12 @@ def _with_range(values: Sequence[float]) -> str:
 
 
 def _read(run: RunDirectory) -> list[Scores]:
-    """The scores of each validation that was finished."""
+    """The scores of each validation, over the conversations that all have: the last one may have been cut off."""
     count = len(run.valid.read_text("utf-8").splitlines())
     lines = [json.loads(line) for line in (run.path / SCORES).read_text("utf-8").splitlines()]
-    return [dict(lines[at : at + count]) for at in range(0, len(lines) - count + 1, count)]
+    found: list[Scores] = [dict(lines[at : at + count]) for at in range(0, len(lines), count)]
+    common = set.intersection(*map(set, found))
+    return [{name: scores[name] for name in sorted(common)} for scores in found]
 
 
 if __name__ == "__main__":
