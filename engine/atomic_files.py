@@ -22,7 +22,7 @@ UNFINISHED = ".workbench-unfinished-"
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Gives the path of a file in a private folder, which takes the place of `path` at the end of the block, readable
-    by its owner only. After an exception `path` is as it was.
+    by its owner only. After an exception, or a loss of power, `path` is as it was or whole.
 
     A device or a pipe, which nothing can take the place of, is given itself. A symbolic link stays, and what it names
     is replaced.
@@ -38,7 +38,9 @@ def replacing(path: Path) -> Iterator[Path]:
         part = folder / target.name
         yield part
         part.chmod(0o600)
+        _sync(part)
         part.replace(target)
+        _sync(target.parent)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -66,6 +68,27 @@ def private_folder(parent: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def sync_tree(folder: Path) -> None:
+    """Waits until a folder and all that is in it are on the disk: files first, then the folders that name them.
+
+    Raises:
+        OSError: The disk refuses.
+    """
+    for parent, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            _sync(Path(parent, name))
+        _sync(Path(parent))
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def make_folder(folder: Path) -> None:

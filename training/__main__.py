@@ -16,6 +16,7 @@ from pathlib import Path
 from engine import network_guard
 from engine.errors import WorkbenchError
 from engine.run_directory.config import ConfigError, TrainConfig
+from engine.run_directory.disk_full import DISK_FULL, FULL_HINT, is_disk_full
 from engine.run_directory.events import EventLog, RunDirectory, is_out_of_memory, locked
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
@@ -62,36 +63,51 @@ def _run(run: RunDirectory, events: EventLog) -> int:
         except Interrupted:
             return INTERRUPTED
     except ConfigError as error:
-        events.write("error", message=f"{error}.", hint="Correct config.json.")
+        _report(run, events, f"{error}.", "Correct config.json.")
         return FAILED
     except ImportError as error:
-        events.write(
-            "error",
-            message=f"{error.name} is not installed.",
-            hint="pip install 'conversation-workbench[train]'",
+        _report(
+            run,
+            events,
+            f"{error.name} is not installed.",
+            "pip install 'conversation-workbench[train]'",
         )
         return FAILED
-    except WorkbenchError as error:
-        traceback.print_exc()
-        events.write("error", message=error.message, hint=error.hint)
-        return FAILED
-    except (RuntimeError, MemoryError, OSError, ValueError) as error:
-        traceback.print_exc()
-        events.write("error", **_message_of(error))
+    except Exception as error:  # noqa: BLE001 - libraries report a full disk by errors of their own
+        _report(run, events, *_message_of(error, run))
         return FAILED
     finally:
-        events.close()
+        with contextlib.suppress(OSError):
+            events.close()
     return DONE
 
 
-def _message_of(error: Exception) -> dict[str, str]:
+def _report(run: RunDirectory, events: EventLog, message: str, hint: str) -> None:
+    """Writes the event `error`, and the traceback into the log. On a full disk what a checkpoint had so far is deleted
+    first, to make room for both; where there is none even so, the program that reads the run looks at the disk."""
+    if message.startswith(DISK_FULL):
+        from training.checkpoints import discard_incomplete
+
+        discard_incomplete(run.checkpoints)
+    with contextlib.suppress(OSError):
+        events.write("error", message=message, hint=hint)
+    with contextlib.suppress(OSError):
+        traceback.print_exc()
+
+
+def _message_of(error: Exception, run: RunDirectory) -> tuple[str, str]:
+    """The message of an error, and what to do."""
+    if isinstance(error, WorkbenchError):
+        return error.message, error.hint
     text = str(error).strip() or type(error).__name__
     if isinstance(error, MemoryError) or is_out_of_memory(text):
-        return {
-            "message": "Out of memory.",
-            "hint": "Lower `rows`, then `max_tokens`; or set `recompute`, then `four_bit`.",
-        }
-    return {"message": text.splitlines()[0], "hint": "log.txt in the run directory has the rest."}
+        return (
+            "Out of memory.",
+            "Lower `rows`, then `max_tokens`; or set `recompute`, then `four_bit`.",
+        )
+    if is_disk_full(error, run.path):
+        return f"{DISK_FULL}: {run.path.name} could not be written.", FULL_HINT
+    return text.splitlines()[0], "log.txt in the run directory has the rest."
 
 
 if __name__ == "__main__":

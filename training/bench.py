@@ -121,6 +121,7 @@ def _seconds_ours(
     trainer = AdapterTrainer(
         validation=lambda: Validation(0.0, None, None, 0),
         budget=budget_for(config, examples),
+        config=config,
         model=model,
         args=options,
         train_dataset=ExampleDataset(examples),

@@ -1,4 +1,4 @@
-"""Validation of the model in training: the curve of each held-out conversation, and the truncation test."""
+"""Validation in training, on the selection part: the curve of each conversation, and the truncation test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of one run: examples to train on, and held-out logs to validate on."""
+"""The data of one run: examples to train on, and logs of the selection part to validate on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Datasets:
 
     Attributes:
         examples: What is trained on.
-        held_out: Logs that are validated on.
-        held_out_tokens: Tokens that one validation reads.
+        selection: Logs that are validated on.
+        selection_tokens: Tokens that one validation reads.
     """
 
     examples: Sequence[Example]
-    held_out: Sequence[Log]
-    held_out_tokens: int
+    selection: Sequence[Log]
+    selection_tokens: int
 
 
 def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) -> Datasets:
@@ -37,12 +37,12 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
         raise DataError(
             f"The recipe {RETIRED_RECIPE} is no longer trained.", "Start a run with another recipe."
         )
-    train, held_out = read_logs(run.train), read_logs(run.valid)
-    shared = {log.item.texts for log in train} & {log.item.texts for log in held_out}
+    train, selection = read_logs(run.train), read_logs(run.valid)
+    shared = {log.item.texts for log in train} & {log.item.texts for log in selection}
     if shared:
         raise DataError(
             f"{len(shared):,} conversations are in train.jsonl and in valid.jsonl.",
-            "Held-out conversations must not be trained on; split the data again.",
+            "Conversations that select the checkpoint must not be trained on; split the data again.",
         )
     limit = config.max_tokens
     return Datasets(
@@ -55,10 +55,10 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
             words=config.words,
             end_tag=config.end_tag,
         ),
-        held_out=held_out,
-        held_out_tokens=sum(
+        selection=selection,
+        selection_tokens=sum(
             len(window.tokens)
-            for log in held_out
+            for log in selection
             for window in token_windows(tokenizer, log.item, limit)
         ),
     )

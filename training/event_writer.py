@@ -59,14 +59,14 @@ class EventWriter(TrainerCallback):
         )
 
     def validating(self, done: int) -> None:
-        """Writes a `validating` event, at most every `PROGRESS_SECONDS`; `done` held-out conversations are read."""
+        """Writes a `validating` event, at most every `PROGRESS_SECONDS`; `done` is how many conversations are read."""
         trainer, now = self.trainer, time.monotonic()
         if self._valid_started is None:
             self._valid_started = now
         if trainer is None or now - self._last_progress < PROGRESS_SECONDS:
             return
         self._last_progress = now
-        of = len(self._data.held_out)
+        of = len(self._data.selection)
         passed = now - self._valid_started
         # The clock starts after the first conversation.
         whole = passed / (done - 1) * of if done > 1 else self._validation_seconds(trainer)
@@ -87,7 +87,7 @@ class EventWriter(TrainerCallback):
         if self._valid_seconds is not None:
             return self._valid_seconds
         speed = self._speed(trainer)
-        return self._data.held_out_tokens / (VALIDATION_SPEEDUP * speed) if speed else 0.0
+        return self._data.selection_tokens / (VALIDATION_SPEEDUP * speed) if speed else 0.0
 
     def _validates_now(self, trainer: AdapterTrainer) -> bool:
         """Whether a validation comes before the next step."""

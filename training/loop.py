@@ -3,10 +3,8 @@ by the truncation test, and checkpoints that are complete or ignored."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -18,25 +16,21 @@ import torch
 from torch.nn.functional import cross_entropy, pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
-from transformers.trainer import TRAINER_STATE_NAME
-from transformers.trainer_utils import get_last_checkpoint
 
 from engine.atomic_files import write_atomically
 from engine.errors import ModelError
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.microbatches import microbatches, padded_length, token_budget
+from training.checkpoints import VALIDATION, seal
 from training.curves import Validation
 from training.examples import Example
-from training.selection import best_validation
+from training.selection import best_validation, validations_without_gain
 
 IGNORED = -100
 """Label of the tokens that are not predicted."""
 
-VALIDATION, BEST = "validation", "eval_rank"
-"""Keys in the trainer's history: the figures of a validation, and its rank."""
-
-COMPLETE = "whole"
-"""File that is written last into a checkpoint; without it the checkpoint is ignored."""
+BEST = "eval_rank"
+"""Key of the figure by which `transformers` takes one validation for better than another."""
 
 
 class Interrupted(Exception):
@@ -92,6 +86,7 @@ class AdapterTrainer(Trainer):
         *,
         validation: Callable[[], Validation],
         budget: int,
+        config: TrainConfig,
         **options: Any,
     ) -> None:
         """Creates the trainer.
@@ -99,12 +94,13 @@ class AdapterTrainer(Trainer):
         Args:
             validation: Measures the model as it is now.
             budget: Most tokens of a microbatch, see `engine.run_directory.microbatches.token_budget`.
+            config: Of it `checkpoint` and `patience` are taken.
             options: Passed on to `transformers.Trainer`.
         """
         # `transformers` evaluates only where it has an evaluation set; `evaluate` below does not read it.
         super().__init__(eval_dataset=ExampleDataset([]), **options)
         self.control: TrainerControl
-        self._validation, self._budget = validation, budget
+        self._validation, self._budget, self._config = validation, budget, config
         self.tokens = 0
         """Tokens trained on since the process began, over all processes, which are taken to read equally many."""
         self.seconds = 0.0
@@ -170,7 +166,8 @@ class AdapterTrainer(Trainer):
         """Validates.
 
         Returns:
-            The fields of `Validation`, and under `BEST` the step if this validation is the best so far, else 0.
+            The fields of `Validation`, and under `BEST` the step if its weights are to be the adapter, should no later
+            ones be: with `checkpoint` best if this validation is the best so far, with last always; else 0.
         """
         measured = asdict(self._validation())
         # Checkpoints hold this list, so a resumed run knows its earlier validations.
@@ -180,7 +177,10 @@ class AdapterTrainer(Trainer):
             for entry in self.state.log_history
             if VALIDATION in entry
         ]
-        is_best = best_validation(validations) == len(validations) - 1
+        selects = self._config.checkpoint == "best"
+        is_best = not selects or best_validation(validations) == len(validations) - 1
+        if selects and 0 < self._config.patience <= validations_without_gain(validations):
+            self.control.should_training_stop = True
         figures = {**measured, BEST: self.state.global_step if is_best else 0}
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, figures
@@ -189,8 +189,10 @@ class AdapterTrainer(Trainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
-        path = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-        (path / COMPLETE).write_text("")
+        # each process has written the state of its random numbers into it
+        self.accelerator.wait_for_everyone()
+        if self.args.should_save:
+            seal(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
 
 
 @contextmanager
@@ -238,7 +240,7 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
         warmup_steps=config.warmup,  # a number below 1 means a share of the steps
-        lr_scheduler_type="cosine",
+        lr_scheduler_type="constant_with_warmup" if config.schedule == "constant" else "cosine",
         optim=optimiser,
         activation_checkpointing=config.recompute,
         activation_checkpointing_kwargs={"use_reentrant": False},
@@ -261,29 +263,6 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         disable_tqdm=True,
         dataloader_pin_memory=not cpu,
     )
-
-
-def last_checkpoint(folder: Path) -> Path | None:
-    """The last complete checkpoint; None where there is none. Deletes the incomplete ones of killed processes."""
-    if not folder.is_dir():
-        return None
-    for path in folder.glob("checkpoint-*"):
-        if not (path / COMPLETE).exists():
-            shutil.rmtree(path)
-    last = get_last_checkpoint(str(folder))
-    if last is None:
-        return None
-    _correct_best_path(folder, Path(last) / TRAINER_STATE_NAME)
-    return Path(last)
-
-
-def _correct_best_path(folder: Path, state_file: Path) -> None:
-    """Corrects the absolute path of the best checkpoint, which is wrong once the project was moved."""
-    state = json.loads(state_file.read_text("utf-8"))
-    best = state.get("best_model_checkpoint")
-    if best and Path(best).parent != folder:
-        state["best_model_checkpoint"] = str(folder / Path(best).name)
-        write_atomically(state_file, json.dumps(state, indent=2) + "\n")
 
 
 class StopCallback(TrainerCallback):

@@ -1,4 +1,4 @@
-"""Parity check: whether an adapter gives the same probabilities in llama.cpp as in PEFT, on held-out logs.
+"""Parity check: whether an adapter gives the same probabilities in llama.cpp as in PEFT, on logs of the selection part.
 
 Both sides load the GGUF file that the adapter will be used with, expanded to F32, so that a difference comes from the
 adapter or from how it is applied. The model process writes the expansion into a temporary folder.
@@ -89,7 +89,7 @@ class ParityResult:
 
 
 def check_parity(run: RunDirectory, config: TrainConfig) -> ParityResult:
-    """Compares the run's adapter in its two forms, PEFT and GGUF, on the held-out logs of the run.
+    """Compares the run's adapter in its two forms, PEFT and GGUF, on its logs of the selection part.
 
     Raises:
         ParitySkipped: There is no GGUF file of the base, it is too large, or one side cannot load it.

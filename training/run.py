@@ -1,5 +1,5 @@
-"""Runs one training: loads the base, trains, keeps the best checkpoint, converts it to GGUF, checks parity, writes the
-model card."""
+"""Runs one training: loads the base, trains, keeps the best or the last checkpoint, converts it to GGUF, checks parity,
+writes the model card."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import EarlyStoppingCallback, set_seed
+from transformers import set_seed
 
-from engine.atomic_files import write_atomically
+from engine.atomic_files import sync_tree, write_atomically
 from engine.errors import AdapterError
-from engine.model.adapter_files import AdapterOrigin
+from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
+from training.checkpoints import last_checkpoint, step_of
 from training.curves import validate
 from training.datasets import Datasets, read_datasets
 from training.event_writer import EventWriter
@@ -33,7 +34,6 @@ from training.loop import (
     arguments,
     budget_for,
     collate,
-    last_checkpoint,
 )
 from training.parity import ParitySkipped, check_parity
 from training.samples import write_samples
@@ -56,34 +56,37 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     data = read_datasets(run, config, tokenizer)
     limit = config.max_tokens
     model = add_adapter(model, config)
-    checkpoint = last_checkpoint(run.checkpoints)
     writer = EventWriter(events, data, run.stop.exists)
     stop = StopCallback(run.stop.exists, _on_sigterm())
-    callbacks: list[Any] = [writer, stop]
-    if config.patience:
-        callbacks.append(EarlyStoppingCallback(config.patience))
     trainer = AdapterTrainer(
         validation=lambda: validate(
-            model, tokenizer, data.held_out, limit, config.seed, writer.validating, config.end_tag
+            model, tokenizer, data.selection, limit, config.seed, writer.validating, config.end_tag
         ),
         budget=budget_for(config, data.examples),
+        config=config,
         model=model,
         args=arguments(config, run.checkpoints, _optimizer(config), cpu=cpu),
         train_dataset=ExampleDataset(data.examples),
         data_collator=collate,
-        callbacks=callbacks,
+        callbacks=[writer, stop],
     )
     writer.trainer = trainer
+    # The first of several processes corrects what the others then read.
+    with trainer.args.main_process_first(desc="reading the last checkpoint"):
+        checkpoint = last_checkpoint(
+            run.checkpoints, lambda message: events.write("warning", message=message)
+        )
     first = trainer.is_world_process_zero()
     if first:
-        _write_started(events, config, data, tokenizer, _step_of(checkpoint))
+        step = 0 if checkpoint is None else step_of(checkpoint)
+        _write_started(events, config, data, tokenizer, step)
         if checkpoint is None:
-            write_samples(events, 0, model, tokenizer, data.held_out, limit, config.end_tag)
+            write_samples(events, 0, model, tokenizer, data.selection, limit, config.end_tag)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if first:
         state = trainer.state
         write_samples(
-            events, state.global_step, model, tokenizer, data.held_out, limit, config.end_tag
+            events, state.global_step, model, tokenizer, data.selection, limit, config.end_tag
         )
         model.save_pretrained(str(run.adapter))
         reason = _reason(stop.stopped, state.global_step, state.max_steps)
@@ -104,10 +107,6 @@ def _on_sigterm() -> Callable[[], bool]:
     return lambda: bool(received)
 
 
-def _step_of(checkpoint: Path | None) -> int:
-    return 0 if checkpoint is None else int(checkpoint.name.rsplit("-", 1)[1])
-
-
 def _write_started(
     events: EventLog, config: TrainConfig, data: Datasets, tokenizer: HubTokenizer, step: int
 ) -> None:
@@ -123,7 +122,7 @@ def _write_started(
         tokens=sum(len(example.tokens) for example in examples),
         end_labels=ends,
         other_labels=len(labels) - ends,
-        valid=len(data.held_out),
+        valid=len(data.selection),
         pid=os.getpid(),
     )
 
@@ -153,6 +152,7 @@ def _finish(
         end_tag=config.end_tag,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
+    refuse_without_numbers(run.adapter_gguf)
     validations = [one for one in read_events(run.events)[0] if one["event"] == "valid"]
     best = next(one for one in reversed(validations) if one["step"] == state.best_global_step)
     card = {
@@ -169,6 +169,7 @@ def _finish(
         "parity": _parity(run, config, events),
     }
     write_atomically(run.card, json.dumps(card, indent=1) + "\n")
+    sync_tree(run.path)
     events.write(
         "done",
         step=state.global_step,

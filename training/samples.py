@@ -1,4 +1,4 @@
-"""Samples of what the model writes at boundaries of held-out conversations, before and after training."""
+"""Samples of what the model writes at boundaries of conversations of the selection part, before and after training."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_samples(
 
     Args:
         step: Optimiser step that the model is at; 0 before training.
-        logs: Held-out logs; those with a single boundary are passed over.
+        logs: Logs of the selection part; those with a single boundary are passed over.
         limit: Longest window in tokens.
         end_tag: See `TrainConfig`.
     """

@@ -168,6 +168,10 @@ def score_block(
     ]
 
 
+NO_NUMBERS = "the model, with its adapter if it has one, gave values that are not numbers"
+"""Why a conversation is unscored whose probabilities are NaN."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """One conversation in tokens, divided into windows.
@@ -194,6 +198,9 @@ class Prepared:
 
     def score(self, readings: Sequence[Sequence[BoundaryLogProbs]]) -> ItemScore:
         """The score from the log-probabilities at each mark of each segment."""
+        every = [reading for found in readings for reading in found]
+        if any(math.isnan(one.log_end) or math.isnan(one.log_continue) for one in every):
+            return ItemScore((), self.tokens, self.note, NO_NUMBERS)
         curve = [
             BoundaryProbability(
                 boundary,
@@ -204,7 +211,7 @@ class Prepared:
             for window, found in zip(self.windows, readings, strict=True)
             for boundary, reading in zip(window.boundaries, found, strict=True)
         ]
-        states = [one.state for found in readings for one in found if one.state is not None]
+        states = [one.state for one in every if one.state is not None]
         return ItemScore(
             tuple(curve),
             self.tokens,

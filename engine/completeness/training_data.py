@@ -1,7 +1,10 @@
-"""Splits conversations into those to train on and those held out.
+"""Splits conversations into three parts: to train on, to select a checkpoint by, and to test it on.
 
-Each random draw depends on a seed and on the text of one conversation alone. So a conversation keeps its side when
-others are added, equal texts are always on the same side, and a smaller training set is part of a larger one.
+The last two are held out from training. A part of its own tests, because figures of the conversations by which a
+checkpoint was selected are too good: docs/results/training.md has by how much.
+
+Each random draw depends on a seed and on the text of one conversation alone. So a conversation stays held out when
+others are added, equal texts are always in the same part, and a smaller training set is part of a larger one.
 """
 
 from __future__ import annotations
@@ -12,8 +15,11 @@ from dataclasses import dataclass, replace
 
 from engine.completeness.block import LogItem
 
-VALID = 100
-"""Most held-out conversations that a run validates on."""
+SELECTION_SHARE = 1 / 3
+"""Share of the held-out conversations that can be cut which select the checkpoint; the others test it."""
+
+MOST_FOR_SELECTION = 100
+"""Most conversations that select the checkpoint: each validation reads them all."""
 
 LEAST_FOR_TEST = 2
 """Fewest boundaries of a conversation that can be cut for the truncation test."""
@@ -40,26 +46,31 @@ class Usable:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The two sides of a split, each in the order given.
+    """The three parts of a split, each in the order given.
 
     Attributes:
         train: To train on, each text once.
-        valid: The held-out ones to validate on while training.
-        held_out: All held-out conversations, `valid` included.
+        selection: To validate on while training, which selects the checkpoint; each text once.
+        test: To test the adapter on at the end: all other held-out conversations with a text of their own.
+        held_out: All conversations that are not trained on, `selection` and `test` included.
         twins: How many are left out of training because another one has the same text.
         beyond: How many are left out of training because of the limit.
     """
 
     train: tuple[Usable, ...]
-    valid: tuple[Usable, ...]
+    selection: tuple[Usable, ...]
+    test: tuple[Usable, ...]
     held_out: tuple[Usable, ...]
     twins: int
     beyond: int
 
     def held_out_names(self) -> list[str]:
         """Names of the held-out conversations, without those that a training conversation of another source has too."""
-        trained = {one.name for one in self.train}
-        return list(dict.fromkeys(o.name for o in self.held_out if o.name not in trained))
+        return _names(self.held_out, self.train)
+
+    def test_names(self) -> list[str]:
+        """Names of the test conversations, without those that one of another source in another part has too."""
+        return _names(self.test, (*self.train, *self.selection))
 
 
 def text_digest(texts: Sequence[str]) -> bytes:
@@ -84,14 +95,12 @@ def split(
     seed: int,
     held_out: float,
     limit: int | None = None,
-    valid: int = VALID,
 ) -> Split:
     """Splits conversations.
 
     Args:
         held_out: Probability of each conversation to be held out, above 0 and below 1.
         limit: Most conversations to train on; None: all that are not held out.
-        valid: Most held-out conversations to validate on, of those that can be cut for the truncation test.
     """
     train: list[Usable] = []
     kept: list[Usable] = []
@@ -106,10 +115,12 @@ def split(
             seen.add(one.digest)
             train.append(one)
     chosen = _first(train, seed, limit)
-    testable = {one.digest: one for one in kept if one.boundaries >= LEAST_FOR_TEST}
+    selection = _selection(kept, seed)
+    selected_by = {one.digest for one in selection}
     return Split(
         train=tuple(chosen),
-        valid=tuple(_first(list(testable.values()), seed, valid)),
+        selection=tuple(selection),
+        test=tuple(one for one in kept if one.digest not in selected_by),
         held_out=tuple(kept),
         twins=twins,
         beyond=len(train) - len(chosen),
@@ -132,6 +143,24 @@ def cut(item: LogItem, seed: int) -> LogItem:
     keep = 1 + int(place * (len(item.boundaries) - 1))
     boundaries = item.boundaries[:keep]
     return replace(item, texts=item.texts[: boundaries[-1] + 1], boundaries=boundaries)
+
+
+def _selection(held_out: Sequence[Usable], seed: int) -> list[Usable]:
+    """The conversations that select the checkpoint: those of the lowest draws, in the order given.
+
+    Of two or more that can be cut one selects at least, and one is left to test.
+    """
+    cuttable = {one.digest: one for one in held_out if one.boundaries >= LEAST_FOR_TEST}
+    draws = {digest: drawn(seed, "selection", digest) for digest in cuttable}
+    count = sum(draw < SELECTION_SHARE for draw in draws.values())
+    count = min(max(count, 1), len(cuttable) - 1, MOST_FOR_SELECTION)
+    lowest = set(sorted(cuttable, key=draws.__getitem__)[: max(count, 0)])
+    return [one for digest, one in cuttable.items() if digest in lowest]
+
+
+def _names(part: Sequence[Usable], others: Sequence[Usable]) -> list[str]:
+    taken = {one.name for one in others}
+    return list(dict.fromkeys(one.name for one in part if one.name not in taken))
 
 
 def _first(many: list[Usable], seed: int, limit: int | None) -> list[Usable]:

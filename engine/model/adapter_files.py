@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelFileError
+import numpy as np
+
+from engine.errors import AdapterError, ModelFileError
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.gguf_file import GgufFile, read_gguf
 
@@ -110,6 +112,23 @@ def refuse_other_base(adapter: Path, base: Path) -> None:
         raise ModelFileError(
             f"{adapter.name} is not an adapter for {base.name}: {reason}.", _FITS_ONE
         )
+
+
+def refuse_without_numbers(adapter: Path) -> None:
+    """Checks that the weights of an adapter are finite numbers: with others a model gives no probabilities.
+
+    Raises:
+        AdapterError: Some are not.
+        ModelFileError: The file cannot be read.
+    """
+    file = read_gguf(adapter)
+    for name in file.tensors:
+        weights = file.vector(name)
+        if weights is not None and not np.isfinite(weights).all():
+            raise AdapterError(
+                f"The adapter {adapter.name} is broken: in {name} it has values that are not numbers.",
+                "Use another adapter, or train it again with a lower learning_rate.",
+            )
 
 
 def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from engine.atomic_files import make_folder, replacing
 from engine.errors import AdapterError, ModelFileError
-from engine.model.adapter_files import LORA_A, LORA_B, refuse_other_base
+from engine.model.adapter_files import LORA_A, LORA_B, refuse_other_base, refuse_without_numbers
 from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
 
 LARGEST = 2_000_000_000
@@ -39,9 +39,11 @@ def merge(base: Path, adapter: Path, out: Path) -> None:
 
     Raises:
         ModelFileError: A file cannot be read or written, or the adapter is one for another base.
+        AdapterError: The adapter has values that are not numbers.
         ModelError: The base is in another format.
     """
     refuse_other_base(adapter, base)
+    refuse_without_numbers(adapter)
     weights, file = read_gguf(base), read_gguf(adapter)
     make_folder(out.parent)
     try:

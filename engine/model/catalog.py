@@ -68,7 +68,7 @@ class AdapterEntry:
 
     @property
     def auroc(self) -> float | None:
-        """Area under the ROC curve of the truncation test on held-out conversations; None if unknown."""
+        """Area under the ROC curve of the truncation test on the selection part of its run; None if unknown."""
         found = self.card.get("auroc")
         return float(found) if isinstance(found, int | float) else None
 

@@ -175,13 +175,16 @@ class CompletenessTable:
     """The truncation test over one project, and the comparison of the same scores with the truth if there is any.
 
     Attributes:
-        run: The training run whose held-out conversations these are; None: all conversations of the project.
+        run: The training run whose test part these are; None: all conversations of the project.
         seed: Seed of the cuts.
         threshold: Value from which a conversation is called complete.
         asked: Number of conversations asked for.
         single: Number of those that every row has scored but that have only one boundary, so that they cannot be cut.
         n: Number of conversations in the test, each once whole and once cut; every row has a score for both.
         trained: Number of conversations left out because an adapter of a row was trained on them.
+        selecting: Number of conversations left out because they selected the checkpoint of an adapter of a row.
+        selected_on: (name, conversations) of rows whose adapter comes from a run without a test part: how many of the
+            conversations asked for selected its checkpoint, so that its figures are too good.
         left_out: (name, conversations) of scores without a row because they cover too few conversations.
         truths: A table for each claim whose value is known for a conversation that every row has scored.
         same_kind: Whether cuts were drawn only among steps of the kind (assistant or tool) that the conversation ends
@@ -199,6 +202,8 @@ class CompletenessTable:
     rows: tuple[TruncationRow, ...]
     truths: tuple[TruthTable, ...]
     trained: int = 0
+    selecting: int = 0
+    selected_on: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     same_kind: bool = False
     contrasts: tuple[Contrast, ...] = ()

@@ -21,6 +21,16 @@ RETIRED_RECIPE: RetiredRecipe = "evaluator"
 Precision = Literal["bf16", "f32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
+Schedule = Literal["cosine", "constant"]
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+Checkpoint = Literal["best", "last"]
+CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
+
+_AS_PRINTED = {"schedule": "constant", "warmup": 0.0, "checkpoint": "last"}
+RECIPE_SETTINGS: Mapping[str, Mapping[str, Any]] = {"paper": _AS_PRINTED, "no-end-tag": _AS_PRINTED}
+"""Recipe -> settings that a new run of it begins with in place of the defaults. Soroka et al. (section 5) name no
+schedule, no warm-up and no selection of a checkpoint, so their recipe and its ablation have none."""
+
 VERSION = 1
 """Version of the config file and of the event file; a config of another version is refused."""
 
@@ -87,7 +97,25 @@ class TrainConfig:
     learning_rate: float = field(default=2e-4, metadata={"help": "Highest learning rate of AdamW."})
     weight_decay: float = field(default=0.01, metadata={"help": "Weight decay of AdamW."})
     warmup: float = field(
-        default=0.05, metadata={"help": "Share of the steps in which the learning rate rises."}
+        default=0.05,
+        metadata={
+            "help": "Share of the steps in which the learning rate rises. The recipes paper and no-end-tag begin"
+            " with 0."
+        },
+    )
+    schedule: Schedule = field(
+        default="cosine",
+        metadata={
+            "help": "cosine: the learning rate falls to 0 after the warm-up; constant: it stays. The recipes paper and"
+            " no-end-tag begin with constant."
+        },
+    )
+    checkpoint: Checkpoint = field(
+        default="best",
+        metadata={
+            "help": "Weights that become the adapter. best: those of the best validation on the selection part; last:"
+            " those of the last step. The recipes paper and no-end-tag begin with last."
+        },
     )
     rank: int = field(default=16, metadata={"help": "Rank of the adapter's matrices."})
     alpha: int = field(
@@ -139,7 +167,9 @@ class TrainConfig:
     )
     patience: int = field(
         default=0,
-        metadata={"help": "Stop after so many validations without a better AUROC; 0: never."},
+        metadata={
+            "help": "Stop after so many validations without a better one; 0: never. Only with checkpoint=best."
+        },
     )
     threads: int = field(
         default=0, metadata={"help": "CPU threads; 0: as many as there are cores."}
@@ -148,8 +178,14 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.recipe not in (*RECIPES, RETIRED_RECIPE):
             raise ConfigError(f"recipe is {self.recipe!r}; known are {', '.join(RECIPES)}")
-        if self.precision not in PRECISIONS:
-            raise ConfigError(f"precision is {self.precision!r}; known are {', '.join(PRECISIONS)}")
+        for name, known in (
+            ("precision", PRECISIONS),
+            ("schedule", SCHEDULES),
+            ("checkpoint", CHECKPOINTS),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}; known are {', '.join(known)}")
         for name in (
             "epochs",
             "learning_rate",

@@ -25,7 +25,7 @@ from urllib.parse import quote
 from engine.atomic_files import replacing
 from engine.errors import ProjectDamaged, ProjectError
 from engine.number_format import counted
-from engine.store import cjk_index, facets, settings, verdicts
+from engine.store import cjk_index, facets, project_id, settings, verdicts
 from engine.store.completeness import score_sets
 from engine.store.file.failures import translate_file_errors
 from engine.store.project import Project
@@ -125,6 +125,7 @@ def merge(paths: Sequence[str], target: str) -> list[Taken]:
     with translate_file_errors(target), replacing(Path(target)) as made:
         _copy(paths[0], made)
         with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
+            project_id.renew(conn)
             score_sets.drop_unfinished(conn)
             found = [_take(conn, path) for path in paths[1:]]
     return found

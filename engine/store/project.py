@@ -26,7 +26,7 @@ from engine.errors import (
     ProjectTooNew,
     ProjectTooOld,
 )
-from engine.store import runs
+from engine.store import project_id, runs
 from engine.store.file.backups import copy_whole, free_name
 from engine.store.file.failures import damaged, translate_file_errors, translate_sqlite_errors
 from engine.store.file.lock import ProjectFile, WriteLock, check_readable, has_log
@@ -196,6 +196,7 @@ class Project:
             lock.note_write()
         self._writer = Writer(conn, lock)
         self.write(runs.interrupt_running)
+        self.write(project_id.ensure)
 
     @classmethod
     def _open_for_reading(cls, given: str, real: str, why: _NotWritable) -> Project:

@@ -16,6 +16,7 @@ from engine.services.training.records import (
     TrainingEstimate,
     TrainingRun,
 )
+from engine.services.training.run_files import HiddenRun
 from engine.text import one_line
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.states import Look
@@ -214,7 +215,8 @@ def estimate_content(estimate: TrainingEstimate) -> Content:
     lines = [
         Content.assemble(
             (number_format.counted(estimate.matched, "conversation"), "bold"),
-            f": {estimate.train:,} to train on, {estimate.held_out:,} held out",
+            f": {estimate.train:,} to train on, {estimate.selection:,} to select by,"
+            f" {estimate.test:,} to test on",
             f", {unused:,} not used" if unused > 0 else "",
         )
     ]
@@ -256,7 +258,7 @@ def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
         ("state", state_word(run)),
         ("started (UTC)", date_and_minute(run.created_at)),
         ("running time", number_format.duration(run.seconds) if run.seconds else DASH),
-        ("conversations", f"{run.conversations:,} trained on, {run.held_out:,} held out"),
+        ("conversations", parts_text(run)),
         ("filter", one_line(detail.filter) or "all conversations"),
         ("steps", DASH if run.step is None else f"{run.step:,} of {run.steps or run.step:,}"),
         ("loss", loss(run.loss)),
@@ -271,6 +273,13 @@ def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
     return lines
 
 
+def parts_text(run: TrainingRun) -> str:
+    """How many conversations are in each part of a run."""
+    if run.test is None:
+        return f"{run.conversations:,} trained on, {run.held_out:,} held out"
+    return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
+
+
 def as_text(detail: RunDetail) -> str:
     """Settings and figures as lines of name and value, for the clipboard."""
     lines = [("run", detail.run.name), *figures_of(detail)]
@@ -282,17 +291,23 @@ def ending(run: TrainingRun) -> str:
     """The result of a run that has just ended, or why it failed, display-safe."""
     if run.state in ("failed", "interrupted"):
         return one_line(f"{run.problem} {run.hint}", 400)
-    return f"{state_word(run)}; AUROC {score(run.auroc)} on the held-out conversations"
+    return f"{state_word(run)}; AUROC {score(run.auroc)} on the selection part"
 
 
 def summary_content(
-    runs: Sequence[TrainingRun], marked: int, starting: bool, missing: str, hint: str
+    runs: Sequence[TrainingRun],
+    marked: int,
+    starting: bool,
+    missing: str,
+    hint: str,
+    hidden: Sequence[HiddenRun] = (),
 ) -> Content:
     """The line above the list of runs.
 
     Args:
         starting: Whether a new run is being started.
         missing, hint: Why nothing can be trained here, and what to do; else empty.
+        hidden: Runs beside the project that are not its own.
     """
     parts: list[tuple[str, str] | str] = []
     if marked:
@@ -306,17 +321,28 @@ def summary_content(
     used = next((run for run in runs if run.in_use), None)
     if used is not None:
         parts.append((f" · {IN_USE} {name_of(used)} is used for scoring", "$tone-muted"))
+    if hidden:
+        parts.append((f" · {hidden_text(hidden)}", "$tone-borderline"))
     if missing and runs:
         parts.append((f" · {one_line(missing, 300)} {one_line(hint, 300)}", "$tone-incomplete"))
     return Content.assemble(*parts)
 
 
-def empty_state(missing: str, hint: str, conversations: int | None) -> EmptyState:
+def hidden_text(hidden: Sequence[HiddenRun]) -> str:
+    """Which runs beside the project are not listed, the first by its name, display-safe."""
+    others = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
+    return f"not listed: {hidden[0]}{others}"
+
+
+def empty_state(
+    missing: str, hint: str, conversations: int | None, hidden: Sequence[HiddenRun] = ()
+) -> EmptyState:
     """How to start a run where there is none; why not where training is not possible here.
 
     Args:
         missing, hint: Why nothing can be trained here, and what to do; else empty.
         conversations: How many the project has; None while they are counted.
+        hidden: Runs beside the project that are not its own.
     """
     what = (
         "No training runs yet.\n\n"
@@ -324,6 +350,8 @@ def empty_state(missing: str, hint: str, conversations: int | None) -> EmptyStat
         "so that “did the user get what they wanted?” is measured on your own logs.\n"
         "Nothing leaves this machine; the run goes on when you quit."
     )
+    if hidden:
+        what += f"\n\nBeside the project, {hidden_text(hidden)}."
     if missing:
         what += f"\n\n{one_line(missing, 300)}\n{one_line(hint, 300)}"
         return EmptyState(what, "shows the reason", "new")

@@ -12,8 +12,8 @@ from engine.services.training.records import RunDetail
 from screens.training import formatting
 from screens.widgets.line_plot import Cell, Line, LinePlot, loss_scale, share_scale
 
-HELD_OUT = "×"
-"""Sign of a value that was measured on held-out conversations."""
+SELECTION = "×"
+"""Sign of a value that was measured on the selection part."""
 BEST = "◆"
 
 
@@ -100,10 +100,10 @@ def last_step(detail: RunDetail) -> int:
 
 def loss_lines(detail: RunDetail) -> list[Line]:
     """The loss of the steps, and over it that of the validations."""
-    held_out = tuple((p.step, p.loss) for p in detail.valid if p.loss is not None)
+    selection = tuple((p.step, p.loss) for p in detail.valid if p.loss is not None)
     return [
         Line(tuple((point.step, point.loss) for point in detail.loss)),
-        Line(held_out, "tone--bright", HELD_OUT),
+        Line(selection, "tone--bright", SELECTION),
     ]
 
 
@@ -114,7 +114,7 @@ def valid_lines(detail: RunDetail) -> list[Line]:
     best = tuple((step, value) for step, value in auroc if step == detail.run.best_step)
     return [
         Line(auroc),
-        Line(f1, "tone--bright", HELD_OUT),
+        Line(f1, "tone--bright", SELECTION),
         Line(best, "tone--accent", BEST),
     ]
 
@@ -122,12 +122,12 @@ def valid_lines(detail: RunDetail) -> list[Line]:
 def loss_title(detail: RunDetail) -> list[Cell]:
     """The last loss of each kind, each after its sign."""
     newest = detail.loss[-1].loss if detail.loss else None
-    held_out = next((p.loss for p in reversed(detail.valid) if p.loss is not None), None)
+    selection = next((p.loss for p in reversed(detail.valid) if p.loss is not None), None)
     return [
         (" ⠒ loss ", "tone--accent"),
         (formatting.loss(newest), "tone--bright"),
-        (f"   {HELD_OUT} held out ", "tone--muted"),
-        (formatting.loss(held_out), "tone--bright"),
+        (f"   {SELECTION} selection part ", "tone--muted"),
+        (formatting.loss(selection), "tone--bright"),
     ]
 
 
@@ -137,7 +137,7 @@ def valid_title(detail: RunDetail) -> list[Cell]:
     parts = [(" ⠒ AUROC ", "tone--accent"), (formatting.score(run.auroc), "tone--bright")]
     if run.best_step is not None:
         parts.append((f" {BEST} best at {run.best_step:,}", "tone--muted"))
-    parts += [(f"   {HELD_OUT} F1 ", "tone--muted"), (formatting.score(run.f1), "tone--bright")]
+    parts += [(f"   {SELECTION} F1 ", "tone--muted"), (formatting.score(run.f1), "tone--bright")]
     if detail.valid:
         parts.append((f"   n {detail.valid[-1].n:,}", "tone--muted"))
     return parts

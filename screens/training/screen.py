@@ -15,6 +15,7 @@ from engine.errors import WorkbenchError
 from engine.records.scores import Mode
 from engine.services.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.services.training.request import TrainingRequest
+from engine.services.training.run_files import HiddenRun
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.clipboard import copy
@@ -59,7 +60,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         Binding("R", "resume_run", "Resume", tooltip="Resume at the last checkpoint"),
         Binding("A", "use", "Use", tooltip="Score with this run's adapter"),
         Binding("r", "score", "Score", tooltip="Score with the adapter in use; shows first what it costs"),
-        Binding("v", "table", "Table", tooltip="The truncation test on the held-out conversations"),
+        Binding("v", "table", "Table", tooltip="The truncation test on the test part"),
         Binding("c", "compare", "Compare", tooltip="Two runs side by side"),
         Binding("space", "mark", "Mark", tooltip="Mark or unmark, and move down", show=False),
         Binding("l", "log", "Log", tooltip="Everything that the run's process printed"),
@@ -79,6 +80,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         self._reading = self._read_again = False
         self._polls = 0
         self._starting = False
+        self._hidden: Sequence[HiddenRun] = ()
         self._cursor_to: str | None = None
         self._conversations: int | None = None
         self.table = RowTable[Listed](
@@ -121,13 +123,14 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         self._reading = True
         training, cursor = self.training, self._cursor_to or self._name_here()
 
-        def read() -> tuple[list[TrainingRun], RunDetail | None]:
+        def read() -> tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None]:
             runs = training.runs()
             names = [run.name for run in runs]
             name = cursor if cursor in names else next(iter(names), None)
-            return runs, None if name is None else training.detail(name)
+            detail = None if name is None else training.detail(name)
+            return runs, training.hidden_runs(), detail
 
-        def arrived(read: tuple[list[TrainingRun], RunDetail | None]) -> None:
+        def arrived(read: tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None]) -> None:
             self._show(*read)
             self._finish_read()
 
@@ -148,8 +151,11 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         text = one_line(f"{error.message} {error.hint}")
         self.query_one("#summary", Static).update(Content.styled(text, "$tone-incomplete"))
 
-    def _show(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
+    def _show(
+        self, runs: list[TrainingRun], hidden: Sequence[HiddenRun], detail: RunDetail | None
+    ) -> None:
         self._notify_ends(runs)
+        self._hidden = hidden
         self.feed.publish_training(next((run for run in runs if run.state == "running"), None))
         self.runs = runs
         for run in runs:
@@ -212,9 +218,13 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
             ("", "") if self.choices is None else (self.choices.missing, self.choices.hint)
         )
         if self.has_class("-empty"):
-            self.show_empty(formatting.empty_state(missing, hint, self._conversations))
+            self.show_empty(
+                formatting.empty_state(missing, hint, self._conversations, self._hidden)
+            )
         self.query_one("#summary", Static).update(
-            formatting.summary_content(self.runs, len(self.marks), self._starting, missing, hint)
+            formatting.summary_content(
+                self.runs, len(self.marks), self._starting, missing, hint, self._hidden
+            )
         )
 
     def _show_starting(self, starting: bool) -> None:
@@ -277,7 +287,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
             self.app.push_screen(LogDialog(self.training, run.name))
 
     def action_table(self) -> None:
-        """Opens the truncation test on what the run held out; without a run, on all conversations."""
+        """Opens the truncation test on the test part of the run; without a run, on all conversations."""
         self.app.push_screen(TableDialog(self.services.validation, self._name_here()))
 
     def action_compare(self) -> None:

@@ -36,9 +36,7 @@ class TableDialog(Dialog[None]):
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,v", "dismiss(None)", "Close"),
-        Binding(
-            "a", "all", "All", tooltip="On all conversations, or on those that the run held out"
-        ),
+        Binding("a", "all", "All", tooltip="On all conversations, or on the test part of the run"),
         Binding("y", "copy", "Copy", tooltip="Copy the table with tabs between the columns"),
     ]
 
@@ -54,7 +52,11 @@ class TableDialog(Dialog[None]):
             box.border_title = "Whole conversations against cut ones"
             with VerticalScroll():
                 yield Static(Content.styled("computing …", "$tone-muted"), id="table")
-            keys = (("escape", "closes"), ("↑↓", "scroll"), ("a", "all conversations, or held out"))
+            keys = (
+                ("escape", "closes"),
+                ("↑↓", "scroll"),
+                ("a", "all conversations, or the test part"),
+            )
             yield Static(hint_line(*keys, ("y", "copies")))
 
     def on_mount(self) -> None:
@@ -62,7 +64,7 @@ class TableDialog(Dialog[None]):
         self._read()
 
     def action_all(self) -> None:
-        """Changes between the conversations that the run held out and all conversations."""
+        """Changes between the test part of the run and all conversations."""
         self._shown_run = None if self._shown_run is not None else self._run
         self._table = None
         self.query_one("#table", Static).update(Content.styled("computing …", "$tone-muted"))
@@ -107,11 +109,11 @@ def table_content(table: CompletenessTable, width: int) -> Content:
     """
     cut, *_ = completeness_report.tables(table)
     columns = [one.title for one in cut.columns[1:]]
-    which = "all conversations" if table.run is None else f"held out by {one_line(table.run, 40)}"
+    which = completeness_report.tested_on(table)
     lines = [
         Content.assemble(
             (number_format.counted(table.n, "conversation"), "bold"),
-            f", {which}: each whole, and cut at a random turn (seed {table.seed});"
+            f" {which}: each whole, and cut at a random turn (seed {table.seed});"
             f" {100 * table.coverage:.0f}% of those that can be cut are scored.",
         ),
         Content.styled(

@@ -8,6 +8,7 @@ NEED_LIBRARIES = [
     "test_gguf_adapter.py",
     "test_parity.py",
     "test_runs.py",
+    "test_checkpoints.py",
     "test_examples.py",
     "test_curves.py",
 ]

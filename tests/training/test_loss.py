@@ -33,6 +33,7 @@ def trainer_with(folder: Path, budget: int) -> AdapterTrainer:
     return AdapterTrainer(
         validation=lambda: Validation(0.0, None, None, 0),
         budget=budget,
+        config=config,
         model=model,
         args=arguments(config, folder / "run", "adamw_torch", cpu=True),
         train_dataset=ExampleDataset(ROWS),

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from engine.run_directory.config import RECIPE_SETTINGS
 from engine.run_directory.events import RunDirectory, is_running, read_events, state_of
 from engine.services.training.process import command_for
 from tests.training.tiny_runs import STEPS, events, finished, launched, start, tiny_run
-from training.loop import last_checkpoint
+from training.checkpoints import SEAL, last_checkpoint
+
+WEIGHTS = "adapter_model.safetensors"
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +35,7 @@ def figures(run: RunDirectory, kind: str, *names: str) -> dict[int, list[Any]]:
 
 def same_outcome(run: RunDirectory, whole: RunDirectory) -> None:
     """Asserts that the adapters are equal bit for bit, and every loss and validation."""
-    weights = "adapter_model.safetensors"
-    assert (run.adapter / weights).read_bytes() == (whole.adapter / weights).read_bytes()
+    assert (run.adapter / WEIGHTS).read_bytes() == (whole.adapter / WEIGHTS).read_bytes()
     for kind, names in (("step", ("loss", "learning_rate")), ("valid", ("loss", "auroc", "best"))):
         assert figures(run, kind, *names) == figures(whole, kind, *names)
 
@@ -128,20 +130,28 @@ class TestBrokenOff:
         assert events(run, "started")[1]["step"] >= 2
         same_outcome(run, whole)
 
-    def test_half_a_checkpoint_is_passed_over(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """An incomplete checkpoint is removed, and the one before is resumed."""
+    @pytest.mark.parametrize("sealed", [False, True], ids=["half a checkpoint", "a damaged one"])
+    def test_the_newest_checkpoint_is_lost(
+        self, whole: RunDirectory, tmp_path: Path, sealed: bool
+    ) -> None:
+        """A checkpoint that is incomplete, or was damaged by a loss of power, is removed, and the one before is
+        resumed; the damage is told."""
         run = tiny_run(tmp_path / "run")
         process = start(run)
         _wait_for(run, "checkpoint", 4)
         process.send_signal(SIGKILL)
         process.wait()
         newest = max(run.checkpoints.iterdir(), key=lambda path: int(path.name.split("-")[1]))
-        (newest / "optimizer.pt").write_bytes(b"half")
-        (newest / "whole").unlink(missing_ok=True)
+        (newest / "optimizer.pt").write_bytes(b"")
+        if not sealed:
+            (newest / SEAL).unlink(missing_ok=True)
 
         assert finished(run) == 0, run.log.read_text()
 
         same_outcome(run, whole)
+        assert [one["message"] for one in events(run, "warning")] == sealed * [
+            f"{newest.name} is damaged (optimizer.pt); it is not used."
+        ]
 
     def test_stopped_and_resumed(self, whole: RunDirectory, tmp_path: Path) -> None:
         """A STOP file ends a run after its step with an adapter; started again it completes."""
@@ -174,7 +184,7 @@ class TestBrokenOff:
         run = RunDirectory(there)
         run.config.write_text(run.config.read_text().replace(str(tmp_path / "run"), str(there)))
 
-        checkpoint = last_checkpoint(run.checkpoints)
+        checkpoint = last_checkpoint(run.checkpoints, lambda message: None)
         assert checkpoint is not None
         state = json.loads((checkpoint / "trainer_state.json").read_text())
         assert Path(state["best_model_checkpoint"]).parent == run.checkpoints
@@ -190,6 +200,35 @@ class TestBrokenOff:
 
         assert process.wait() == 143
         assert state_of(read_events(run.events)[0], is_running(run)) == "interrupted"
+
+
+class TestAsInThePaper:
+    def test_the_last_step_at_one_rate(self, tmp_path: Path) -> None:
+        """The recipe `paper` trains at one learning rate, and its adapter has the weights of the last step."""
+        run = tiny_run(tmp_path / "run", recipe="paper", **RECIPE_SETTINGS["paper"], patience=1)
+
+        assert finished(run) == 0, run.log.read_text()
+
+        assert {one["learning_rate"] for one in events(run, "step")} == {5e-3}
+        assert events(run, "done")[0]["best_step"] == STEPS
+        last = run.checkpoints / f"checkpoint-{STEPS}" / WEIGHTS
+        assert (run.adapter / WEIGHTS).read_bytes() == last.read_bytes()
+
+
+class TestFullDisk:
+    def test_it_is_named_and_the_run_goes_on_later(self, tmp_path: Path) -> None:
+        """A run that cannot write its checkpoint says that the disk is full, leaves no half of one, and can be
+        resumed."""
+        run = tiny_run(tmp_path / "run")
+        weights = sum(p.stat().st_size for p in (run.path / "base").glob("*.safetensors"))
+
+        assert start(run, largest_file=weights // 8).wait() == 1
+
+        error = events(run, "error")[0]
+        assert error["message"].startswith("The disk is full")
+        assert "resume" in error["hint"]
+        assert list(run.checkpoints.iterdir()) == []
+        assert finished(run) == 0, run.log.read_text()
 
 
 class TestRefused:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.validate.statistics.ranking import auroc_error
 from training.curves import Validation
-from training.selection import best_validation
+from training.selection import best_validation, validations_without_gain
 
 PAIRS = 100
 
@@ -43,9 +43,26 @@ def test_auroc_and_then_f1(figures: Sequence[tuple[float, float]], best: int) ->
     assert best_validation(validations(*figures)) == best
 
 
-def test_nothing_to_cut() -> None:
-    """Without pairs the first validation stays the best."""
-    assert best_validation([Validation(1.0, None, None, 0)] * 3) == 0
+def test_of_equal_ones_the_last() -> None:
+    """Of validations that cannot be told apart the last is the best: the first may have learned nothing."""
+    assert best_validation(validations((0.5, 0.0), (0.5, 0.0), (0.5, 0.0))) == 2
+    assert best_validation([Validation(1.0, None, None, 0)] * 3) == 2
+
+
+@pytest.mark.parametrize(
+    ("figures", "count"),
+    [
+        ([], 0),
+        ([(0.8, 0.5)], 0),
+        ([(0.8, 0.5), (0.8, 0.5), (0.8, 0.5)], 2),
+        ([(0.8, 0.5), (0.9, 0.6), (0.9, 0.5)], 1),
+        ([(0.8, 0.5), (0.7, 0.4), (0.9, 0.6)], 0),
+    ],
+    ids=["none", "the only one", "equal ones", "a worse one", "a better one at the end"],
+)
+def test_validations_without_gain(figures: Sequence[tuple[float, float]], count: int) -> None:
+    """An equally good validation is no gain, so `patience` counts it, though its weights are taken."""
+    assert validations_without_gain(validations(*figures)) == count
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6))

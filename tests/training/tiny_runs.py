@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import resource
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -85,12 +87,16 @@ def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
     return run
 
 
-def start(run: RunDirectory) -> Trainer:
+def start(run: RunDirectory, *, largest_file: int | None = None) -> Trainer:
     """The process of a run. It is forked from one that has imported the training libraries, which takes five seconds of
-    a processor each time; `launched` starts one from nothing."""
+    a processor each time; `launched` starts one from nothing.
+
+    Args:
+        largest_file: Bytes beyond which no file of it can grow, as on a full disk.
+    """
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(["training.run"])
-    process = server.Process(target=_train, args=(str(run.path), str(run.log)))
+    process = server.Process(target=_train, args=(str(run.path), str(run.log), largest_file))
     process.start()
     return Trainer(process)
 
@@ -123,7 +129,10 @@ class Trainer:
         return self.process.exitcode
 
 
-def _train(path: str, log: str) -> None:
+def _train(path: str, log: str, largest_file: int | None) -> None:
+    if largest_file is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
     with open(log, "ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

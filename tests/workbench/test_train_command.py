@@ -132,7 +132,9 @@ class TestRuns:
         assert main(["train", "stop", str(project), "mine"]) == 0
         assert not has_process(run)
         assert run.adapter_gguf.exists()
-        assert "of 400 · reading 1 of 2 held out · 2 min left" in capsys.readouterr().err
+        assert (
+            "of 400 · reading 1 of 2 of the selection part · 2 min left" in capsys.readouterr().err
+        )
 
     def test_ctrl_c_keeps_the_best(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -28,6 +28,7 @@ from engine.services.training.request import (
     read_request,
     read_settings,
 )
+from engine.services.training.run_files import hidden_runs
 from engine.services.training.runs import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store.project import Project
@@ -136,11 +137,15 @@ def status(arguments: argparse.Namespace) -> int:
         return DONE
     rows = [history.row(history.run.path.name == used) for history in runs.histories()]
     if arguments.json:
-        print_json({"runs": [asdict(row) for row in rows]})
-    elif not rows:
-        print_text("No training runs yet. `workbench train PROJECT` starts one.")
-    else:
+        others = [{"folder": str(one.run.path), "why": one.why} for one in hidden_runs(home)]
+        print_json({"runs": [asdict(row) for row in rows], "not_listed": others})
+        return DONE
+    if rows:
         print_text("\n".join(line for row in rows for line in _lines(row)))
+    else:
+        print_text("No training runs yet. `workbench train PROJECT` starts one.")
+    for hidden in hidden_runs(home):
+        print_text(f"  not listed: {hidden}")
     return DONE
 
 
@@ -239,7 +244,7 @@ def estimate_text(estimate: TrainingEstimate) -> str:
     """An estimate as text of several lines."""
     text = (
         f"{estimate.name}: train on {estimate.train:,} of {counted(estimate.matched, 'conversation')},"
-        f" hold out {estimate.held_out:,}, with {estimate.base}"
+        f" select the checkpoint by {estimate.selection:,}, test on {estimate.test:,}, with {estimate.base}"
     )
     if estimate.tokens is not None and estimate.steps is not None:
         text += f"\n  {estimate.tokens:,} tokens an epoch, {estimate.steps:,} steps"
@@ -362,13 +367,13 @@ class _Narrator:
             if not self._progress_due() and not first:
                 return ""
             self._validated = step
-            read = f"{event.get('done', 0):,} of {event.get('of', 0):,} held out"
+            read = f"{event.get('done', 0):,} of {event.get('of', 0):,} of the selection part"
             return " · ".join(
                 [f"  step {step} of {self._steps} · reading {read}", *_time_left(event)]
             )
         if kind == "valid":
             best = " · best so far" if event.get("best") else ""
-            return f"  step {step} · held out: {_valid_text(event)}{best}"
+            return f"  step {step} · selection part: {_valid_text(event)}{best}"
         if kind == "warning":
             return f"  {one_line(str(event.get('message', '')))}"
         if kind == "parity":

@@ -68,7 +68,7 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
         "--run",
         dest="run_name",
         metavar="NAME",
-        help="only what this training run held out (default: the project's only run, else all conversations)",
+        help="only the test part of this training run (default: the project's only run, else all conversations)",
     )
     test.add_argument("--mode", choices=get_args(Mode), help="only scores of this mode")
     test.add_argument("--adapter", help="only scores with this adapter")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
-from engine.model.adapter_files import refuse_other_base
+from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
 from engine.model.cache_layout import apart, widest
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, Cells, LoadOptions, Logits, Sampling, Span
@@ -358,12 +358,14 @@ class LlamaModel:
 
         Raises:
             ModelFileError: The file is not a GGUF adapter for this model; see `refuse_other_base`.
+            AdapterError: It has values that are not numbers.
         """
         name = None if path is None else str(path)
         if name == self._adapter_in_use:
             return
         if path is not None and name is not None and name not in self._adapters:
             refuse_other_base(path, self.path)
+            refuse_without_numbers(path)
             handle = llama_cpp.llama_adapter_lora_init(self._model, name.encode())
             if not handle:
                 raise ModelFileError(

@@ -89,7 +89,7 @@ class AdapterFacts:
         if made_of.recipe:
             parts.append(f"recipe {made_of.recipe}")
         if self.entry.auroc is not None:
-            parts.append(f"AUROC {self.entry.auroc:.3f} on held-out conversations")
+            parts.append(f"AUROC {self.entry.auroc:.3f} on the selection part")
         return ", ".join(parts)
 
 

@@ -6,14 +6,15 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from engine.completeness.training_data import Usable, split
+from engine.completeness.training_data import MOST_FOR_SELECTION, Usable, split
 from engine.errors import ModelError, NotFound
 from engine.filters import ListQuery
 from engine.folders import log_dir
 from engine.model.catalog import Catalog
 from engine.model.interface import LoadOptions
-from engine.run_directory.config import WORDS, TrainConfig
+from engine.run_directory.config import RECIPE_SETTINGS, WORDS, TrainConfig
 from engine.services.training import presets, run_files
 from engine.services.training.base import Base, Machine, base_for, this_machine
 from engine.services.training.presets import Preset
@@ -153,7 +154,7 @@ class TrainingPlanner:
 
     def _estimate(self, name: str, config: TrainConfig, inputs: _Inputs) -> TrainingEstimate:
         base, preset, survey, data = inputs.base, inputs.preset, inputs.survey, inputs.data
-        train, valid = data.split.train, data.split.valid
+        train, selection = data.split.train, data.split.selection
         count = _scaled(len(train), survey, data.limit)
         tokens = round(_tokens(train, config, inputs.per_char) * count / len(train))
         steps = presets.steps_of(config, count)
@@ -168,13 +169,16 @@ class TrainingPlanner:
         speed, measured = self._speed(base, config, inputs.machine)
         seconds = None
         if speed is not None:
-            of_valid = round(_tokens(valid, config, inputs.per_char))
+            of_valid = round(_tokens(selection, config, inputs.per_char))
             seconds = presets.seconds_of(config, steps, tokens, of_valid, speed)
         return TrainingEstimate(
             name=name,
             matched=survey.matched,
             train=count,
             held_out=_scaled(len(data.split.held_out), survey, None),
+            selection=_scaled(len(selection), survey, MOST_FOR_SELECTION),
+            test=_scaled(len(data.split.held_out), survey, None)
+            - _scaled(len(selection), survey, MOST_FOR_SELECTION),
             tokens=tokens,
             steps=steps,
             memory=memory,
@@ -252,9 +256,8 @@ def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
     unknown = [name for name in chosen if name not in SETTINGS]
     if unknown:
         raise NotFound(f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}.")
-    plain = presets.with_settings(
-        TrainConfig(base=str(base.path), base_name=base.name), {"recipe": request.recipe}
-    )
+    recipe: Any = {"recipe": request.recipe, **RECIPE_SETTINGS.get(request.recipe, {})}
+    plain = TrainConfig(base=str(base.path), base_name=base.name, **recipe)
     config = presets.with_settings(plain, chosen)
     labels = _most_labels(config, train)
     # Only a folder of weights can be kept in 4 bits.

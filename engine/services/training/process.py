@@ -219,7 +219,13 @@ class Trainers:
                     )
             except OSError as error:
                 raise WorkbenchError(f"The training process cannot start: {error}.") from error
-            write_atomically(_pid_file(run), json.dumps({"pid": child.pid}) + "\n")
+            try:
+                write_atomically(_pid_file(run), json.dumps({"pid": child.pid}) + "\n")
+            except OSError as error:
+                # A process whose id is not written down could not be stopped.
+                child.kill()
+                child.wait()
+                raise WorkbenchError(f"The training process cannot start: {error}.") from error
             self._children[run.path] = child
         threading.Thread(
             target=self._wait_for_end,

@@ -52,6 +52,7 @@ class TrainingEstimate:
         name: Name of the run.
         matched: Conversations that the filter matches.
         train, held_out: Number of them to train on and to hold out; the others cannot be used.
+        selection, test: Number of those held out that select the checkpoint, and that test it.
         tokens: Tokens of one epoch; None if they were not counted.
         steps: Optimiser steps in all.
         memory: Peak memory in bytes; None if unknown.
@@ -66,6 +67,8 @@ class TrainingEstimate:
     matched: int
     train: int
     held_out: int
+    selection: int
+    test: int
     tokens: int | None
     steps: int | None
     memory: int | None
@@ -89,7 +92,9 @@ class TrainingRun:
         loss: Mean training loss over the labels of the last steps.
         tokens_per_s, seconds_left, memory: Values in the newest event; memory in bytes.
         validated, to_validate: Conversations that the current validation has read, and all; None outside validation.
-        auroc, f1, best_step: Values of the best validation so far.
+        selection, test: Number of held-out conversations that select the checkpoint and that test it; 0 and None of
+            runs of earlier versions, which were tested on all that they held out.
+        auroc, f1, best_step: Values of the validation whose weights are or would be the adapter, on the selection part.
         pid: Process id; None if no process is running.
         stopping: Whether it was asked to stop and has not ended yet.
         problem, hint: Why it failed or was interrupted, and what to do; empty otherwise.
@@ -118,6 +123,8 @@ class TrainingRun:
     auroc: float | None = None
     f1: float | None = None
     best_step: int | None = None
+    selection: int = 0
+    test: int | None = None
     pid: int | None = None
     stopping: bool = False
     problem: str = ""
@@ -161,7 +168,7 @@ class ValidPoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """The model's output at one boundary of a held-out conversation.
+    """The model's output at one boundary of a conversation of the selection part.
 
     Attributes:
         step: Optimiser step of the model; 0 before training.

@@ -74,7 +74,8 @@ class TrainingRequest:
     held_out: float = declared(
         0.5,
         Option(
-            "share of the conversations that is kept from training; the figures come from these only",
+            "share of the conversations that is kept from training: a third of it, at most 100, selects the"
+            " checkpoint, and the figures come from the others only",
             metavar="S",
             convert=float,
             allowed=lambda value: 0 < value < 1,

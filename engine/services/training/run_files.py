@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import shutil
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,24 +15,26 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.atomic_files import make_folder, private_folder
+from engine.atomic_files import make_folder, private_folder, sync_tree
 from engine.completeness.block import LogItem
 from engine.completeness.training_data import Split, Usable, cut, to_cut
-from engine.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
+from engine.errors import DiskFull, NameTaken, NotFound, NotYet, ProjectError, UsageError
 from engine.folders import version
 from engine.model.catalog_file import cpu_name
 from engine.run_directory.config import TrainConfig
+from engine.run_directory.disk_full import DISK_FULL, is_disk_full
 from engine.run_directory.events import RunDirectory, locked
-from engine.store import settings
+from engine.store import project_id, settings
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.text import one_line
 from engine.views.training_data import items
 
-PROJECT_ID = "project_id"
-"""Setting: the id of the project, made by its first training; copies of the file keep it."""
+FOLDER = "training_folder"
+"""Setting: the folder of the newest run, so that a project that was moved alone still finds its runs."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SUFFIX = ".training"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,50 @@ class DataPlan:
     contaminate: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class PartToTest:
+    """The conversations that a run is tested on.
+
+    Attributes:
+        names: Their ids in the source.
+        unseen: Whether the checkpoint was selected without them. Runs of earlier versions have two parts: the
+            conversations that selected the checkpoint test it too.
+    """
+
+    names: frozenset[str]
+    unseen: bool
+
+
 def runs_folder(project: Path) -> Path:
     """Returns the folder of the runs of a project; it may not exist."""
     whole = Path(os.path.realpath(project))
-    return whole.with_name(f"{whole.stem}.training")
+    return whole.with_name(f"{whole.stem}{_SUFFIX}")
+
+
+def all_runs(project: Path) -> list[RunDirectory]:
+    """Returns the runs of a project, newest first.
+
+    They are its own by its id, not by the name of its file: those beside it, under any name that the file has had, and
+    those of the folder where it was last trained. Of two of the same name the one in its own folder is returned.
+    """
+    return _runs_and_hidden(project)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRun:
+    """A run beside a project that is not listed with its runs, and why: a few words."""
+
+    run: RunDirectory
+    why: str
+
+    def __str__(self) -> str:
+        path = self.run.path
+        return f"{one_line(f'{path.parent.name}/{path.name}')} ({one_line(self.why)})"
+
+
+def hidden_runs(project: Path) -> list[HiddenRun]:
+    """Returns the runs that may be looked for under a project and are not its own, in order of their names."""
+    return _runs_and_hidden(project)[1]
 
 
 def run_named(project: Path, name: str) -> RunDirectory:
@@ -72,22 +113,79 @@ def run_named(project: Path, name: str) -> RunDirectory:
     Raises:
         UsageError: There is none.
     """
-    found = {run.path.name: run for run in all_runs(project)}
-    if name not in found:
-        known = f"There are {', '.join(found)}." if found else "There are none yet."
+    found, hidden = _runs_and_hidden(project)
+    runs = {run.path.name: run for run in found}
+    if name not in runs:
+        for other in hidden:
+            if other.run.path.name == name:
+                raise NotFound(
+                    f"The run {other} is not one of this project.",
+                    "Score with its adapter by naming its folder: --adapter FOLDER.",
+                )
+        known = f"There are {', '.join(runs)}." if runs else "There are none yet."
         raise NotFound(f"There is no training run {one_line(name)!r}.", one_line(known))
-    return found[name]
+    return runs[name]
 
 
-def all_runs(project: Path) -> list[RunDirectory]:
-    """Returns the runs of a project, newest first."""
-    found = [RunDirectory(path) for path in _subfolders(runs_folder(project))]
-    return sorted((run for run in found if run.config.exists()), key=_created, reverse=True)
+def _runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]:
+    home = runs_folder(project)
+    known, last = _identity(project)
+    folders = [home, *sorted(home.parent.glob(f"*{_SUFFIX}")), *([last] if last else [])]
+    runs: dict[str, RunDirectory] = {}
+    hidden = []
+    for folder in dict.fromkeys(folders):
+        for path in sorted(_subfolders(folder)):
+            run = RunDirectory(path)
+            if not run.config.exists():
+                continue
+            owner = _owner(run)
+            # A run of an early version has no id; it is taken to be of the project beside it.
+            own = owner.get("id") == known if owner.get("id") else folder == home
+            if own and path.name not in runs:
+                runs[path.name] = run
+            elif own:
+                hidden.append(HiddenRun(run, "another run of this project has its name"))
+            elif folder == home:
+                other = str(owner.get("name", ""))
+                hidden.append(HiddenRun(run, f"of another project{other and f', {other}'}"))
+    return sorted(runs.values(), key=_created, reverse=True), hidden
+
+
+def _owner(run: RunDirectory) -> Mapping[str, Any]:
+    """Returns id and file name of the project of a run, as far as its manifest has them."""
+    owner = manifest_summary(run).get("project")
+    return owner if isinstance(owner, dict) else {}
+
+
+def _identity(project: Path) -> tuple[str | None, Path | None]:
+    """Returns the id of a project, and the folder of its newest run when that was made; None where not known."""
+    try:
+        status = os.stat(project)
+    except OSError:
+        return None, None
+    path = os.path.realpath(project)
+    # A new file may have the number of a deleted one, but not its time of change.
+    file = (status.st_dev, status.st_ino, status.st_ctime_ns)
+    if path in _identities and _identities[path][0] == file:
+        return _identities[path][1]
+    try:
+        with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+            known, last = project_id.get(conn), settings.get(conn, FOLDER)
+    except ProjectError:
+        return None, None
+    found = known, Path(last) if isinstance(last, str) else None
+    if known is not None:
+        _identities[path] = file, found
+    return found
+
+
+_identities: dict[str, tuple[tuple[int, int, int], tuple[str | None, Path | None]]] = {}
+"""Path of a project -> its file when it was read, and what was read."""
 
 
 def free_name(project: Path, stem: str) -> str:
     """Returns the first name of `stem-1`, `stem-2`, ... that no run has."""
-    taken = {path.name for path in _subfolders(runs_folder(project))}
+    taken = _taken(project)
     return next(f"{stem}-{n}" for n in range(1, len(taken) + 2) if f"{stem}-{n}" not in taken)
 
 
@@ -102,8 +200,14 @@ def check_name(project: Path, name: str) -> None:
             f"{one_line(name)!r} cannot name a run.",
             "Use letters, digits, dots, dashes and underscores, at most 64.",
         )
-    if (runs_folder(project) / name).exists():
+    if name in _taken(project):
         raise NameTaken(f"There is a run {name!r} already.", "Choose another name.")
+
+
+def _taken(project: Path) -> set[str]:
+    """Names that a new run cannot have: those of the project's runs, and of all else in its folder."""
+    inside = {path.name for path in _subfolders(runs_folder(project))}
+    return inside | {run.path.name for run in all_runs(project)}
 
 
 def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan) -> RunDirectory:
@@ -123,8 +227,15 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
             part = folder / name
             part.mkdir()
             _write(project, RunDirectory(part), config, plan)
+            sync_tree(part)
+            project.write(lambda conn: settings.put(conn, FOLDER, str(target.parent)))
             part.rename(target)
     except OSError as error:
+        if is_disk_full(error):
+            raise DiskFull(
+                f"{DISK_FULL}: the run {name} could not be written to {target.parent}.",
+                "Free some space there, then start it again.",
+            ) from error
         raise ProjectError(
             f"The run cannot be written to {target}: {error.strerror or error}.",
             "Make room there, or allow writing beside the project file.",
@@ -133,7 +244,7 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
 
 
 def check_data(plan: DataPlan) -> None:
-    """Checks that there is something to train on and something to validate on.
+    """Checks that there is something to train on, something to select a checkpoint by and something to test it on.
 
     Raises:
         UsageError: There is not.
@@ -143,9 +254,10 @@ def check_data(plan: DataPlan) -> None:
             f"Of {plan.matched:,} conversations none is left to train on.",
             "Choose more with the filter, or hold out less. A conversation needs an answer, and equal ones count once.",
         )
-    if not plan.split.valid:
+    if not plan.split.selection:
         raise NotYet(
-            "No conversation of two turns or more is held out, so nothing can show whether training helps.",
+            "Fewer than two conversations of two turns or more are held out: one part of them selects the checkpoint,"
+            " another tests it.",
             "Choose more with the filter, or hold out more.",
         )
 
@@ -192,6 +304,19 @@ def held_out_by(run: RunDirectory) -> frozenset[str]:
     return frozenset(map(str, names))
 
 
+def part_to_test(run: RunDirectory) -> PartToTest:
+    """Returns what a run is tested on.
+
+    Raises:
+        UsageError: The manifest does not name it.
+    """
+    manifest = manifest_of(run)
+    names = manifest.get("test")
+    if isinstance(names, list) and names:
+        return PartToTest(frozenset(map(str, names)), unseen=True)
+    return PartToTest(held_out_by(run), unseen=not manifest.get("valid"))
+
+
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
     """Returns the manifest without the ids of conversations, maybe a million; cached while the file is unchanged."""
     try:
@@ -203,7 +328,7 @@ def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)
 def _cached_summary(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
-    names = ("train", "valid", "held_out")
+    names = ("train", "valid", "test", "held_out")
     return {key: value for key, value in manifest_of(run).items() if key not in names}
 
 
@@ -227,17 +352,18 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
     split = plan.split
     cuts = to_cut(split.train, plan.seed, plan.contaminate)
     with project.reading() as conn, snapshot(conn):
+        known = project_id.get(conn)
         train = _write_lines(
             run.train, _lines(items(conn, _keys(split.train)), split.train, cuts, plan)
         )
         valid = _write_lines(
-            run.valid, _lines(items(conn, _keys(split.valid)), split.valid, (), plan)
+            run.valid, _lines(items(conn, _keys(split.selection)), split.selection, (), plan)
         )
     config.save(run.config)
     manifest = {
         "version": 1,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "project": {"id": _project_id(project), "name": Path(project.path).name},
+        "project": {"id": known, "name": Path(project.path).name},
         "code_version": version(),
         "machine": machine_name(),
         "filter": plan.filter,
@@ -250,15 +376,17 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
         "counts": {
             "matched": plan.matched,
             "train": len(split.train),
-            "valid": len(split.valid),
+            "valid": len(split.selection),
+            "test": len(split.test),
             "held_out": len(split.held_out),
             "twins": split.twins,
             "beyond": split.beyond,
             "cut": len(cuts),
         },
-        "chars": {"train": _chars(split.train), "valid": _chars(split.valid)},
+        "chars": {"train": _chars(split.train), "valid": _chars(split.selection)},
         "train": [one.name for one in split.train],
-        "valid": [one.name for one in split.valid],
+        "valid": [one.name for one in split.selection],
+        "test": split.test_names(),
         "held_out": split.held_out_names(),
     }
     run.manifest.write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
@@ -297,13 +425,3 @@ def _keys(many: Iterable[Usable]) -> list[int]:
 
 def _chars(many: Iterable[Usable]) -> int:
     return sum(one.chars for one in many)
-
-
-def _project_id(project: Project) -> str | None:
-    """Returns the id of the project, created when first needed; None for a read-only project without one."""
-    with project.reading() as conn:
-        known: str | None = settings.get(conn, PROJECT_ID)
-    if known is None and project.read_only is None:
-        known = uuid.uuid4().hex
-        project.write(lambda conn: settings.put(conn, PROJECT_ID, known))
-    return known

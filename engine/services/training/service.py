@@ -21,6 +21,7 @@ from engine.services.training.records import (
     TrainingRun,
 )
 from engine.services.training.request import SETTINGS, TrainingRequest
+from engine.services.training.run_files import HiddenRun
 from engine.services.training.runs import TrainingRuns
 from engine.store.project import Project
 
@@ -73,6 +74,10 @@ class TrainingService:
         used = self._in_use()
         histories = self.run_directories.histories()
         return [history.row(history.run.path.name == used) for history in histories]
+
+    def hidden_runs(self) -> list[HiddenRun]:
+        """Runs beside the project that are not its own, and why."""
+        return run_files.hidden_runs(self.run_directories.project)
 
     def detail(self, name: str) -> RunDetail:
         """Returns the state, curves, samples and config of a run.

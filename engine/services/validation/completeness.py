@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -18,7 +18,7 @@ from engine.model.catalog import Catalog, adapter_name
 from engine.records.scores import LEAST_FOR_PROBE, Mode
 from engine.records.validation import Classification, CompletenessTable, RowKind, TruncationRow
 from engine.run_directory.events import RunDirectory
-from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
+from engine.services.training.run_files import all_runs, manifest_of, part_to_test, run_named
 from engine.services.validation.adapters import AdapterOrigin, adapter_origins
 from engine.store import conversations
 from engine.store.completeness import generated_ends, score_sets, scores
@@ -55,10 +55,12 @@ _ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The conversations to test: their ids in the source by id, and how many were left out as training data."""
+    """The conversations to test: their ids in the source by id, and how many were left out because an adapter was
+    trained on them, or its checkpoint selected by them."""
 
     names: Mapping[int, str]
     trained: int
+    selecting: int
 
 
 def only_run(project: Path) -> str | None:
@@ -84,11 +86,12 @@ def completeness_table(
 ) -> CompletenessTable:
     """Runs the truncation test on the same conversations and cuts for every configuration of scores.
 
-    Leaves out the training conversations of every adapter that has a row.
+    Leaves out the conversations that an adapter with a row was trained on, and those that selected its checkpoint. The
+    latter stay where its run has no part of its own to test it on; the table names such rows.
 
     Args:
         catalog: Resolves adapters by name or checksum, and records how they were trained.
-        run: Training run whose held-out conversations are tested; None tests all conversations.
+        run: Training run whose test part is tested; None tests all conversations.
         query: Filter and order of the conversations; None takes all in id order.
         mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
             its file or its run.
@@ -103,14 +106,14 @@ def completeness_table(
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
     runs = {one.path.name: one for one in all_runs(Path(project.path))}
-    held_out = None if run is None else held_out_by(run_named(Path(project.path), run))
+    tested = None if run is None else part_to_test(run_named(Path(project.path), run)).names
     called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
         # scores from outside are of whole conversations only, so that none could be cut
         every = [config for config in score_sets.configs(conn) if config.mode != "outside"]
         configs = _wanted(every, mode, called)
-        used = [runs[c.adapter] for c in configs if c.adapter is not None and c.adapter in runs]
-        asked = _asked(conn, query or ListQuery(), held_out, used)
+        used = {c.adapter: runs[c.adapter] for c in configs if c.adapter in runs}
+        asked = _asked(conn, query or ListQuery(), tested, list(used.values()))
         keys = list(asked.names)[:limit]
         names = {key: asked.names[key] for key in keys}
         on_step("reading the scores")
@@ -160,6 +163,12 @@ def completeness_table(
         ),
         truths=truth_tables(ways, where, truth),
         trained=asked.trained,
+        selecting=asked.selecting,
+        selected_on=tuple(
+            (titles[c.config_hash], count)
+            for c in kept
+            if c.adapter in used and (count := _selected_on(used[c.adapter], names.values()))
+        ),
         same_kind=same_kind,
         contrasts=cut_contrasts(ways, where, drawn),
         every_boundary=boundary_rows(told, where) if every_boundary else (),
@@ -198,21 +207,32 @@ def _command(mode: Mode | None, adapter: str | None) -> str:
 def _asked(
     conn: sqlite3.Connection,
     query: ListQuery,
-    held_out: Collection[str] | None,
+    tested: Collection[str] | None,
     used: Sequence[RunDirectory],
 ) -> _Asked:
-    trained_on = {str(name) for run in used for name in manifest_of(run).get("train", ())}
+    manifests = [manifest_of(run) for run in used]
+    trained_on = {str(name) for one in manifests for name in one.get("train", ())}
+    selected_by = {str(name) for one in manifests if "test" in one for name in one.get("valid", ())}
     names: dict[int, str] = {}
-    trained = 0
+    trained = selecting = 0
     for page in id_pages(conn, conversations.ids(conn, query)):
         for row in conversations.rows(conn, page):
-            if held_out is not None and row.external_id not in held_out:
+            if tested is not None and row.external_id not in tested:
                 continue
             if row.external_id in trained_on:
                 trained += 1
+            elif row.external_id in selected_by:
+                selecting += 1
             else:
                 names[row.id] = row.external_id
-    return _Asked(names, trained)
+    return _Asked(names, trained, selecting)
+
+
+def _selected_on(run: RunDirectory, names: Iterable[str]) -> int:
+    """Returns how many of these conversations selected the checkpoint of a run that has no test part."""
+    manifest = manifest_of(run)
+    selected_by = set() if "test" in manifest else set(map(str, manifest.get("valid", ())))
+    return len(selected_by.intersection(names))
 
 
 def _covered(

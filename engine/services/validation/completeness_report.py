@@ -64,7 +64,7 @@ def tables(found: CompletenessTable) -> list[ReportTable]:
 
 
 def _truncation_table(found: CompletenessTable) -> ReportTable:
-    whose = f"held out by {one_line(found.run, LONGEST_NAME)}" if found.run else "of the project"
+    whose = tested_on(found)
     how = "after a random step like its last" if found.same_kind else "at a random turn"
     return ReportTable(
         _CUT,
@@ -78,6 +78,15 @@ def _truncation_table(found: CompletenessTable) -> ReportTable:
         metric="completeness",
         plots=(_RELIABILITY, ROC),
     )
+
+
+def tested_on(found: CompletenessTable) -> str:
+    """Returns whose conversations were tested, a few words that follow `conversations`."""
+    if found.run is None:
+        return "of the project"
+    name = one_line(found.run, LONGEST_NAME)
+    # A run of an earlier version has no test part.
+    return f"held out by {name}" if found.selected_on else f"of the test part of {name}"
 
 
 def _truncation_row(row: TruncationRow, found: CompletenessTable) -> ReportRow:
@@ -163,6 +172,15 @@ def notes(found: CompletenessTable) -> list[str]:
         lines.append(
             f"{found.trained:,} conversations are left out because an adapter here was trained on them."
         )
+    if found.selecting:
+        lines.append(
+            f"{found.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
+        )
+    lines += [
+        f"{count:,} of these conversations selected the checkpoint of {one_line(name, LONGEST_NAME)}: its run was made"
+        " by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
+        for name, count in found.selected_on
+    ]
     lines += [
         f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {found.asked:,} conversations."
         for name, count in found.left_out
@@ -184,6 +202,10 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
             "single": found.single,
             "coverage": found.coverage,
             "trained": found.trained,
+            "selecting": found.selecting,
+            "selected_on": [
+                {"name": name, "conversations": count} for name, count in found.selected_on
+            ],
             "left_out": [{"name": name, "scored": count} for name, count in found.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
             **contrasts_json(found.contrasts),

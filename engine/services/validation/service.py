@@ -49,7 +49,7 @@ class ValidationService:
         """The truncation test, a row for each configuration of scores that the project holds.
 
         Args:
-            run: Training run whose held-out conversations are tested; None tests all conversations.
+            run: Training run whose test part is tested; None tests all conversations.
 
         Raises:
             UsageError: There is no such run, or nothing is scored; the hint says what to do.

@@ -7,8 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
+from engine.completeness.block import (
+    NO_NUMBERS,
+    ItemScore,
+    LogItem,
+    Question,
+    prepare,
+    question_tokens,
+    score_block,
+)
 from engine.completeness.logs import GAP
+from engine.completeness.readings import BoundaryLogProbs
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
 from engine.conversation import Message, render_log
 from engine.model.prompt_files import Prompt
@@ -144,6 +153,20 @@ class TestWindows:
         assert scored.curve == ()
         assert scored.unscored == "a context of 120 tokens has no room for a log"
         assert model.decoded == 0
+
+
+@pytest.mark.parametrize("place", ["log_end", "log_continue"])
+def test_probabilities_that_are_no_numbers(place: str) -> None:
+    """A conversation whose probabilities are not numbers is unscored, with the model named as the reason."""
+    model = ToyModel()
+    prepared = prepare(model, item(TALK, 2, 4), [], 1000, 1000)
+    readings = [BoundaryLogProbs(-1.0, -1.0), BoundaryLogProbs(-1.0, -1.0)]
+    setattr(readings[1], place, math.nan)
+
+    scored = prepared.score([readings])
+
+    assert scored.curve == ()
+    assert scored.unscored == NO_NUMBERS
 
 
 def test_the_order_of_scores_is_that_of_the_logs() -> None:

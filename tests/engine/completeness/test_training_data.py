@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.completeness.block import LogItem
-from engine.completeness.training_data import Usable, cut, split, text_digest, to_cut
+from engine.completeness.training_data import (
+    MOST_FOR_SELECTION,
+    Usable,
+    cut,
+    split,
+    text_digest,
+    to_cut,
+)
 
 
 def usable(count: int, boundaries: int = 3) -> list[Usable]:
@@ -80,14 +88,57 @@ class TestSizes:
         assert len({each.held_out for each in found}) == 1
         assert found[0].beyond == len(sets[3]) - 25
 
-    def test_validation_takes_what_can_be_cut(self) -> None:
-        """Validation takes held-out conversations with two or more boundaries only, up to the number asked for."""
-        short = [Usable(n, str(n), text_digest([str(n)]), 1, 1) for n in range(1000, 1100)]
-        found = split([*usable(100), *short], seed=0, held_out=0.5, valid=20)
 
-        assert len(found.valid) == 20
-        assert all(one.boundaries > 1 for one in found.valid)
-        assert set(found.valid) <= set(found.held_out)
+class TestThreeParts:
+    @given(st.integers(2, 400), st.sampled_from([0.2, 0.5, 0.8]), st.integers(0, 3))
+    def test_the_parts_share_nothing(self, count: int, share: float, seed: int) -> None:
+        """No text is in two parts, and what is held out is in one of two."""
+        twins = [Usable(o.key + 1000, f"twin/{o.key}", o.digest, 3, 10) for o in usable(count)[::3]]
+        found = split([*usable(count), *twins], seed=seed, held_out=share)
+        train, selection, test = (
+            {one.digest for one in part} for part in (found.train, found.selection, found.test)
+        )
+
+        assert not train & (selection | test)
+        assert not selection & test
+        assert {one.digest for one in found.held_out} == selection | test
+        assert {*found.selection, *found.test} <= set(found.held_out)
+
+    def test_a_third_selects(self) -> None:
+        """About a third of what is held out selects the checkpoint, of many conversations a hundred; the rest tests."""
+        few, many = (split(usable(count), seed=0, held_out=0.5) for count in (200, 4000))
+
+        assert 20 < len(few.selection) < 50
+        assert len(many.selection) == MOST_FOR_SELECTION
+        assert len(many.selection) + len(many.test) == len(many.held_out)
+
+    def test_only_what_can_be_cut_selects(self) -> None:
+        """Conversations with a single boundary select nothing."""
+        short = [Usable(n, str(n), text_digest([str(n)]), 1, 1) for n in range(1000, 1100)]
+        found = split([*usable(100), *short], seed=0, held_out=0.5)
+
+        assert found.selection
+        assert all(one.boundaries > 1 for one in found.selection)
+
+    @pytest.mark.parametrize(("cuttable", "selection", "test"), [(0, 0, 1), (1, 0, 2), (2, 1, 2)])
+    def test_few(self, cuttable: int, selection: int, test: int) -> None:
+        """Of two that can be cut one selects and one tests; a single one is left to test."""
+        short = Usable(99, "short", text_digest(["short"]), 1, 1)
+        found = split([*usable(cuttable), short], seed=0, held_out=1.0)
+
+        assert (len(found.selection), len(found.test)) == (selection, test)
+
+    def test_a_name_in_two_parts_is_not_named_as_tested(self) -> None:
+        """A name that selects the checkpoint in one source is not listed as a test conversation of another."""
+        found = split(
+            [Usable(n, f"c/{n % 40}", text_digest([str(n)]), 2, 1) for n in range(80)],
+            seed=0,
+            held_out=0.5,
+        )
+        others = {one.name for one in (*found.train, *found.selection)}
+
+        assert found.test_names()
+        assert not others & set(found.test_names())
 
 
 class TestCutting:

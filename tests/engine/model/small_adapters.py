@@ -23,8 +23,9 @@ def adapter_file(
     architecture: str = "llama",
     kind: str = "lora",
     origin: AdapterOrigin = UNKNOWN,
+    scale: float = 0.02,
 ) -> Path:
-    """An adapter of small random matrices."""
+    """An adapter of small random matrices, with values of this size."""
     random = np.random.default_rng(3)
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_type(gguf.GGUFType.ADAPTER)
@@ -33,7 +34,7 @@ def adapter_file(
     for key, value in origin.values().items():
         (writer.add_string if isinstance(value, str) else writer.add_uint32)(key, value)
     for name, shape in shapes.items():
-        writer.add_tensor(name, random.standard_normal(shape, dtype=np.float32) * 0.02)
+        writer.add_tensor(name, random.standard_normal(shape, dtype=np.float32) * np.float32(scale))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.errors import ModelFileError
+from engine.errors import AdapterError, ModelFileError
 from engine.model.adapter_files import AdapterOrigin, card_of, refuse_other_base
+from engine.model.adapter_merging import merge
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
@@ -70,6 +71,21 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "other tensors": ("no part of a LoRA", {"shapes": {**FITTING, f"{V}.magnitude": (192,)}}),
     "no tensors": ("no tensors", {"shapes": {}}),
 }
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("scale", [float("nan"), float("inf")])
+    def test_an_adapter_without_numbers(
+        self, shared_process: ModelProcess, shipped: Path, tmp_path: Path, scale: float
+    ) -> None:
+        """An adapter whose weights are not numbers is named as what is broken, beside the weights and merged."""
+        broken = adapter_file(tmp_path / "broken.gguf", scale=scale)
+        said = r"The adapter broken\.gguf is broken: in blk\.0\.attn_v"
+        with pytest.raises(AdapterError, match=said):
+            shared_process.load(shipped, LoadOptions(context=1024), broken)
+        with pytest.raises(AdapterError, match=said):
+            merge(shipped, broken, tmp_path / "merged.gguf")
+        assert not (tmp_path / "merged.gguf").exists()
 
 
 class TestByShape:

@@ -21,6 +21,7 @@ from engine.store.conversations import ConversationStore
 from engine.store.goals import clusterings
 from engine.store.merging import merge
 from engine.store.project import Project
+from engine.store.project_id import PROJECT_ID
 from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
 from tests.engine.store.clustered import clustering, conversations_with_vectors
@@ -55,8 +56,10 @@ def judge(project: Project, conversation_id: int, verdict: str, time: str, annot
 
 
 def without_ids(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """What a project holds; rows of hidden states without their numbers, which follow the order of reading."""
+    """What a project holds without its own id; rows of hidden states without their numbers, which follow the order of
+    reading."""
     found = content(path)
+    found["setting"] = [row for row in found["setting"] if row[0] != PROJECT_ID]
     found["hidden_state"] = sorted((row[1:] for row in found["hidden_state"]), key=repr)
     return found
 

@@ -61,7 +61,7 @@ class TestNew:
         async with opened(support, (80, 24), mode="7") as pilot:
             await press(pilot, "n")
             assert "36 conversations: " in text(pilot)
-            assert "held out" in text(pilot)
+            assert "to select by" in text(pilot)
             assert "time unknown" in text(pilot)
             assert "At every place where a conversation could end" in text(pilot)
             await press(pilot, "right")
@@ -208,18 +208,18 @@ class TestLooking:
         async with opened(support, size, mode="7") as pilot:
             await press(pilot, "down", "v")
             shown = " ".join(text(pilot).split())
-            assert "16 conversations, held out by support-v3" in shown
-            assert "base .746 [.53, .88]" in shown
+            assert "11 conversations of the test part of support-v3" in shown
+            assert "base .736 [.46, .91]" in shown
             assert "keyword rule" in shown
             assert ("recall" in shown.split("y copies")[0]) == recall
             await press(pilot, "y")
             head, first = pilot.app.clipboard.splitlines()[:2]
             assert head.startswith("\tAUROC\tAUROC low\tAUROC high\tsame step")
-            assert first.startswith("base\t0.746")
+            assert first.startswith("base\t0.736")
             await press(pilot, "a")
-            assert "33 conversations, all conversations:" in " ".join(text(pilot).split())
+            assert "33 conversations of the project:" in " ".join(text(pilot).split())
             await press(pilot, "a")
-            assert "held out by support-v3" in " ".join(text(pilot).split())
+            assert "of the test part of support-v3" in " ".join(text(pilot).split())
 
     async def test_table_without_scores(self) -> None:
         """Where nothing was scored the table says what to do."""

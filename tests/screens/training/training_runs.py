@@ -78,7 +78,8 @@ def write_run(
     held_out = [f"support/{number:04d}" for number in range(1, 19)]
     manifest = {
         "created_at": created_at, "machine": machine_name(), "filter": "turns>2", "held_out": held_out,
-        "counts": {"train": 18, "held_out": 18},
+        "valid": held_out[:6], "test": held_out[6:],
+        "counts": {"train": 18, "valid": 6, "test": 12, "held_out": 18},
     }  # fmt: skip
     run.manifest.write_text(json.dumps(manifest))
     log = f"loading SmolLM2-135M-Instruct\nstep {last}: loss .041\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,26 @@ import pytest
 
 from engine.completeness.training_data import split
 from engine.conversation import Conversation, Message
-from engine.errors import UsageError
+from engine.errors import NameTaken, NotFound, UsageError
 from engine.records.imports import Parsed
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory, locked
 from engine.services.training.run_files import (
     DataPlan,
+    PartToTest,
     all_runs,
+    check_name,
     create_run,
     delete,
     free_name,
+    hidden_runs,
     manifest_of,
     manifest_summary,
+    part_to_test,
     run_named,
     runs_folder,
 )
+from engine.store.merging import merge
 from engine.store.project import Project
 from engine.views.training_data import usable
 from tests.engine.services.training.training_project import bare_run, fill_with_talks
@@ -41,6 +47,15 @@ def project(tmp_path: Path) -> Iterator[Project]:
     with Project.open(tmp_path / "p.wb", create=True) as opened:
         fill_with_talks(opened)
         yield opened
+
+
+def made(path: Path, name: str) -> RunDirectory:
+    """A run of a project that is made if it is not there."""
+    there = path.exists()
+    with Project.open(path, create=True) as opened:
+        if not there:
+            fill_with_talks(opened)
+        return create_run(opened, name, CONFIG, plan(opened))
 
 
 def plan(project: Project, **asked: Any) -> DataPlan:
@@ -119,13 +134,25 @@ class TestData:
         assert manifest_summary(run)["counts"] == manifest["counts"]
         assert TrainConfig.load(run.config) == CONFIG
 
-    def test_a_project_keeps_its_id(self, project: Project) -> None:
-        """Two runs of a project have the same project id."""
-        runs = [create_run(project, name, CONFIG, plan(project)) for name in ("a", "b")]
-        ids = [manifest_of(run)["project"]["id"] for run in runs]
+    def test_the_trainer_never_has_the_test_part(self, project: Project) -> None:
+        """The texts of the test part are in no file of the run directory; the manifest has their names."""
+        run = create_run(project, "first", CONFIG, plan(project))
+        manifest = manifest_of(run)
+        texts = run.train.read_text("utf-8") + run.valid.read_text("utf-8")
 
-        assert ids[0]
-        assert ids[0] == ids[1]
+        assert manifest["counts"]["test"] == len(manifest["test"]) > 0
+        for name in manifest["test"]:
+            assert f"place {name.removeprefix('talk/')}." not in texts
+        assert not set(manifest["test"]) & {*manifest["train"], *manifest["valid"]}
+        assert part_to_test(run) == PartToTest(frozenset(manifest["test"]), unseen=True)
+
+    def test_a_run_of_an_earlier_version(self, project: Project) -> None:
+        """A run without a test part is tested on all that it held out, which its checkpoint has seen."""
+        run = create_run(project, "first", CONFIG, plan(project))
+        manifest = {key: value for key, value in manifest_of(run).items() if key != "test"}
+        run.manifest.write_text(json.dumps(manifest), "utf-8")
+
+        assert part_to_test(run) == PartToTest(frozenset(manifest["held_out"]), unseen=False)
 
     def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
         """The data depends on the plan alone."""
@@ -160,6 +187,77 @@ class TestData:
                 create_run(opened, "first", CONFIG, plan(opened))
 
 
+class TestWhoseRuns:
+    def test_a_project_made_anew_has_none(self, tmp_path: Path) -> None:
+        """A project in the place of a deleted one, or beside one of the same stem, does not show the other's runs, and
+        says whose they are.
+        """
+        made(tmp_path / "t.wb", "b1")
+        (tmp_path / "t.wb").unlink()
+        for path in (tmp_path / "t.wb", tmp_path / "t.db"):
+            with Project.open(path, create=True) as opened:
+                fill_with_talks(opened)
+            assert all_runs(path) == []
+            assert list(map(str, hidden_runs(path))) == ["t.training/b1 (of another project, t.wb)"]
+            with pytest.raises(
+                NotFound, match=r"b1 \(of another project, t.wb\) is not one of this"
+            ):
+                run_named(path, "b1")
+            assert free_name(path, "b") == "b-1"
+            with pytest.raises(NameTaken):
+                check_name(path, "b1")
+
+    def test_a_renamed_project_keeps_its_runs(self, tmp_path: Path) -> None:
+        """Renamed, a project shows the runs beside it under its old name, and those under its new one."""
+        made(tmp_path / "t.wb", "old")
+        (tmp_path / "t.wb").rename(tmp_path / "u.wb")
+        made(tmp_path / "u.wb", "new")
+
+        names = sorted(
+            f"{run.path.parent.name}/{run.path.name}" for run in all_runs(tmp_path / "u.wb")
+        )
+        assert names == ["t.training/old", "u.training/new"]
+        with pytest.raises(NameTaken), Project.open(tmp_path / "u.wb") as project:
+            create_run(project, "old", CONFIG, plan(project))
+
+    def test_a_project_moved_alone_finds_its_runs(self, tmp_path: Path) -> None:
+        """A project that was moved to another folder shows the runs where it left them."""
+        run = made(tmp_path / "t.wb", "b1")
+        (tmp_path / "there").mkdir()
+        (tmp_path / "t.wb").rename(tmp_path / "there" / "t.wb")
+
+        assert all_runs(tmp_path / "there" / "t.wb") == [run]
+
+    def test_a_copy_trained_a_run_of_the_same_name(self, tmp_path: Path) -> None:
+        """Of two runs of a project and its copy with the same name, each lists its own and names the other."""
+        made(tmp_path / "t.wb", "first")
+        shutil.copy(tmp_path / "t.wb", tmp_path / "u.wb")
+        shutil.copytree(tmp_path / "t.training", tmp_path / "u.training")
+
+        for stem, other in ("tu", "ut"):
+            (run,) = all_runs(tmp_path / f"{stem}.wb")
+            assert run.path.parent.name == f"{stem}.training"
+            (hidden,) = hidden_runs(tmp_path / f"{stem}.wb")
+            assert str(hidden) == (
+                f"{other}.training/first (another run of this project has its name)"
+            )
+
+    def test_a_run_without_an_id(self, project: Project) -> None:
+        """A run that names no project is taken to be of the one beside it."""
+        run = bare_run(Path(project.path), "early")
+
+        assert all_runs(Path(project.path)) == [run]
+
+    def test_a_merge_is_a_project_of_its_own(self, tmp_path: Path) -> None:
+        """A project joined from two does not show the runs of the first."""
+        made(tmp_path / "t.wb", "b1")
+        with Project.open(tmp_path / "u.wb", create=True) as opened:
+            fill_with_talks(opened, 3)
+        merge([str(tmp_path / "t.wb"), str(tmp_path / "u.wb")], str(tmp_path / "both.wb"))
+
+        assert all_runs(tmp_path / "both.wb") == []
+
+
 class TestFolders:
     def test_a_run_is_there_whole_or_not_at_all(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -170,7 +268,7 @@ class TestFolders:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(TrainConfig, "save", full)
-        with pytest.raises(Exception, match="No space left"):
+        with pytest.raises(Exception, match="The disk is full"):
             create_run(project, "first", CONFIG, plan(project))
 
         assert list(runs_folder(Path(project.path)).iterdir()) == []

@@ -130,12 +130,18 @@ def training_run(
     held_out: Sequence[int],
     train: Sequence[int] = (),
     recipe: Recipe = "boundary",
+    **parts: Sequence[int],
 ) -> None:
-    """A run directory with what says which conversations its adapter was trained on."""
+    """A run directory with what says which conversations its adapter was trained on.
+
+    Args:
+        parts: The parts `valid` and `test` of what is held out.
+    """
     run = RunDirectory(runs_folder(project) / called)
     run.path.mkdir(parents=True)
     TrainConfig("base.gguf", recipe=recipe).save(run.config)
-    manifest = {"held_out": [name(key) for key in held_out], "train": [name(key) for key in train]}
+    parts = {"held_out": held_out, "train": train, **parts}
+    manifest = {part: [name(key) for key in keys] for part, keys in parts.items()}
     run.manifest.write_text(json.dumps(manifest), "utf-8")
 
 
@@ -340,14 +346,47 @@ class TestCoverage:
 
 class TestHeldOut:
     def test_the_only_run(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """By default the conversations are those that the only training run held out; the recipe names the row."""
-        training_run(path, "star-1", range(1, 13), range(13, 25), "no-end-tag")
+        """By default the conversations are the test part of the only training run; the recipe names the row."""
+        training_run(
+            path, "star-1", range(1, 18), range(18, 25), "no-end-tag", valid=range(13, 18),
+            test=range(1, 13),
+        )  # fmt: skip
         with Project.open(path) as project:
             score(project, config("tuned", "star-1"), rising)
         found = as_json(capsys, path)
         assert (found["run"], found["n"], found["trained"]) == ("star-1", 12, 0)
         assert found["rows"][2]["name"] == "tuned without an end tag (star-1)"
-        assert "12 conversations held out by star-1" in asked(capsys, path)[1]
+        assert "12 conversations of the test part of star-1" in asked(capsys, path)[1]
+
+    def test_what_selected_a_checkpoint_does_not_test_it(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Conversations that selected the checkpoint of an adapter are left out, also where no run is named."""
+        training_run(
+            path, "one", range(1, 18), range(18, 25), valid=range(13, 18), test=range(1, 13)
+        )
+        training_run(path, "two", range(1, 25))
+        with Project.open(path) as project:
+            score(project, config("tuned", "one"), rising)
+        found = as_json(capsys, path)
+
+        assert (found["run"], found["n"], found["trained"], found["selecting"]) == (None, 12, 7, 5)
+        assert "5 conversations are left out because they selected" in asked(capsys, path)[2]
+
+    def test_a_run_with_two_parts_is_marked(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A run of an earlier version is tested on what it held out, and the table says that this selected it."""
+        training_run(path, "old", range(1, 17), range(17, 25), valid=range(5, 17))
+        with Project.open(path) as project:
+            score(project, config("tuned", "old"), rising)
+        found = as_json(capsys, path)
+
+        assert (found["n"], found["selecting"]) == (16, 0)
+        assert found["selected_on"] == [{"name": "tuned boundary (old)", "conversations": 12}]
+        _, out, told = asked(capsys, path)
+        assert "held out by old" in out
+        assert "12 of these conversations selected the checkpoint of tuned boundary (old)" in told
 
     def test_several_runs(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """With several runs one has to be named; else all conversations are used that no adapter of the table was

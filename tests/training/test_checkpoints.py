@@ -1,0 +1,120 @@
+"""Which checkpoint a run resumes at after a loss of power."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training.checkpoints import SEAL, last_checkpoint, seal
+
+BEST_AT_20 = {20: 0.9, 40: 0.6, 60: 0.7}
+"""AUROC by step: the first is the best."""
+
+
+def checkpoint(folder: Path, step: int, aurocs: dict[int, float], best: int) -> Path:
+    """A sealed checkpoint with two files and the state of the trainer at this step."""
+    path = folder / f"checkpoint-{step}"
+    path.mkdir(parents=True)
+    (path / "adapter_model.safetensors").write_bytes(b"weights" * step)
+    (path / "optimizer.pt").write_bytes(b"moments" * step)
+    history = [
+        {"step": at, "validation": {"loss": 1.0, "auroc": auroc, "f1": 0.5, "pairs": 100}}
+        for at, auroc in aurocs.items()
+        if at <= step
+    ]
+    state = {
+        "best_global_step": best,
+        "best_metric": best,
+        "best_model_checkpoint": str(folder / f"checkpoint-{best}"),
+        "log_history": [{"step": 1, "loss": 2.0}, *history],
+    }
+    (path / "trainer_state.json").write_text(json.dumps(state), "utf-8")
+    seal(path)
+    return path
+
+
+def state_of(path: Path) -> dict[str, Any]:
+    """The state of the trainer in a checkpoint."""
+    found: dict[str, Any] = json.loads((path / "trainer_state.json").read_text("utf-8"))
+    return found
+
+
+def refuse(message: str) -> None:
+    """Fails on a warning."""
+    raise AssertionError(message)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("optimizer.pt", b""),
+        ("adapter_model.safetensors", b"\0" * 420),
+        ("trainer_state.json", b""),
+        (SEAL, b"half"),
+    ],
+    ids=["an empty file", "a file of zeros", "an empty state", "half a seal"],
+)
+def test_a_damaged_one_falls_back(tmp_path: Path, name: str, content: bytes) -> None:
+    """A sealed checkpoint with a file that is not as it was written is deleted, and the one before is taken."""
+    for step in BEST_AT_20:
+        checkpoint(tmp_path, step, BEST_AT_20, best=20)
+    (tmp_path / "checkpoint-60" / name).write_bytes(content)
+    warnings: list[str] = []
+
+    assert last_checkpoint(tmp_path, warnings.append) == tmp_path / "checkpoint-40"
+    assert warnings == [f"checkpoint-60 is damaged ({name}); it is not used."]
+    assert not (tmp_path / "checkpoint-60").exists()
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    """A checkpoint without one of its files is damaged; where no other is left, the run begins anew."""
+    (checkpoint(tmp_path, 20, BEST_AT_20, best=20) / "optimizer.pt").unlink()
+    warnings: list[str] = []
+
+    assert last_checkpoint(tmp_path, warnings.append) is None
+    assert "optimizer.pt" in warnings[0]
+
+
+def test_the_best_was_deleted_for_a_damaged_better_one(tmp_path: Path) -> None:
+    """When the best checkpoint is gone too, the best of those that are left takes its place; its seal fits."""
+    aurocs = {**BEST_AT_20, 80: 0.95}
+    for step in (40, 60):
+        checkpoint(tmp_path, step, aurocs, best=20)
+    newest = checkpoint(tmp_path, 80, aurocs, best=80)
+    (newest / "optimizer.pt").write_bytes(b"")
+
+    last = last_checkpoint(tmp_path, lambda message: None)
+
+    assert last == tmp_path / "checkpoint-60"
+    state = state_of(last)
+    assert state["best_model_checkpoint"] == str(last)
+    assert (state["best_global_step"], state["best_metric"]) == (60, 60)
+    assert [e["step"] for e in state["log_history"] if "validation" in e] == [40, 60]
+    assert last_checkpoint(tmp_path, refuse) == last
+
+
+def test_without_a_seal(tmp_path: Path) -> None:
+    """A checkpoint that was not finished is deleted without a word."""
+    checkpoint(tmp_path, 20, BEST_AT_20, best=20)
+    (checkpoint(tmp_path, 40, BEST_AT_20, best=20) / SEAL).unlink()
+
+    assert last_checkpoint(tmp_path, refuse) == tmp_path / "checkpoint-20"
+    assert not (tmp_path / "checkpoint-40").exists()
+
+
+def test_the_empty_seal_of_an_earlier_version(tmp_path: Path) -> None:
+    """A checkpoint of an earlier version, whose seal is empty, is taken unless one of its files is empty."""
+    for step in (20, 40):
+        (checkpoint(tmp_path, step, BEST_AT_20, best=20) / SEAL).write_text("")
+    assert last_checkpoint(tmp_path, refuse) == tmp_path / "checkpoint-40"
+
+    (tmp_path / "checkpoint-40" / "optimizer.pt").write_bytes(b"")
+    assert last_checkpoint(tmp_path, lambda message: None) == tmp_path / "checkpoint-20"
+
+
+def test_none(tmp_path: Path) -> None:
+    """A run without checkpoints, or without their folder, begins anew."""
+    assert last_checkpoint(tmp_path / "checkpoints", refuse) is None

@@ -1,0 +1,129 @@
+"""Checkpoints that are whole or ignored: how one is sealed, and at which a run resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from engine.atomic_files import sync_tree, write_atomically
+from training.curves import Validation
+from training.selection import best_validation
+
+VALIDATION = "validation"
+"""Key of the figures of a validation in the history that a checkpoint holds."""
+
+SEAL = "whole"
+"""File that is written last into a checkpoint: the SHA-256 of each other file, as JSON. Earlier versions left it
+empty. Without it the checkpoint is ignored."""
+
+
+def seal(checkpoint: Path) -> None:
+    """Marks a checkpoint as whole, once all its files are on the disk.
+
+    Raises:
+        OSError: The disk refuses.
+    """
+    (checkpoint / SEAL).unlink(missing_ok=True)
+    sync_tree(checkpoint)
+    digests = {
+        str(path.relative_to(checkpoint)): _digest(path)
+        for path in sorted(checkpoint.rglob("*"))
+        if path.is_file()
+    }
+    write_atomically(checkpoint / SEAL, json.dumps(digests, indent=1) + "\n")
+
+
+def discard_incomplete(folder: Path) -> None:
+    """Deletes the checkpoints without a seal, which killed processes and full disks leave."""
+    for path in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
+        if not (path / SEAL).exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step after which a checkpoint was written."""
+    return int(checkpoint.name.rsplit("-", 1)[1])
+
+
+def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
+    """The last checkpoint that is whole; None where there is none. Deletes the others, so that they are written anew.
+
+    Args:
+        warn: Called with a sentence for each checkpoint that was sealed and is damaged all the same.
+    """
+    discard_incomplete(folder)
+    whole = []
+    for path in sorted(folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"), key=step_of):
+        damaged = _damaged_file(path)
+        if damaged:
+            warn(f"{path.name} is damaged ({damaged}); it is not used.")
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            whole.append(path)
+    if not whole:
+        return None
+    _correct_best(folder, whole)
+    return whole[-1]
+
+
+def _damaged_file(checkpoint: Path) -> str:
+    """Name of the first file of a sealed checkpoint that is not as it was written; empty if all are."""
+    try:
+        text = (checkpoint / SEAL).read_text("utf-8")
+        digests = json.loads(text) if text else {}
+        for name, digest in digests.items():
+            if _digest(checkpoint / name) != digest:
+                return str(name)
+        state: Any = json.loads((checkpoint / TRAINER_STATE_NAME).read_text("utf-8"))
+        if not isinstance(state, dict):
+            return str(TRAINER_STATE_NAME)
+    except FileNotFoundError as error:
+        return os.path.basename(str(error.filename))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return SEAL
+    # the seal of an earlier version has no digests
+    empty = (
+        path.name for path in checkpoint.iterdir() if path.name != SEAL and not path.stat().st_size
+    )
+    return next(empty, "")
+
+
+def _correct_best(folder: Path, whole: list[Path]) -> None:
+    """Corrects the path of the best checkpoint in the state of the last one, and seals that again.
+
+    The path is absolute, so it is wrong once the project was moved. And the best may be gone: it was deleted for a
+    better one after the last whole one, and that one is damaged. Then the best of those that are left takes its place.
+    """
+    state_file = whole[-1] / TRAINER_STATE_NAME
+    state = json.loads(state_file.read_text("utf-8"))
+    recorded = state.get("best_model_checkpoint")
+    if not recorded or Path(recorded) in whole:
+        return
+    best = folder / Path(recorded).name
+    if best not in whole:
+        steps = {step_of(path) for path in whole}
+        state["log_history"] = [
+            entry
+            for entry in state["log_history"]
+            if VALIDATION not in entry or entry["step"] in steps
+        ]
+        left = [entry for entry in state["log_history"] if VALIDATION in entry]
+        step = left[best_validation([Validation(**entry[VALIDATION]) for entry in left])]["step"]
+        best = folder / f"{PREFIX_CHECKPOINT_DIR}-{step}"
+        state["best_global_step"] = state["best_metric"] = step
+    state["best_model_checkpoint"] = str(best)
+    write_atomically(state_file, json.dumps(state, indent=2) + "\n")
+    seal(whole[-1])
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
