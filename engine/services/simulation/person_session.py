@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.jobs.runner import JobRunner
 from engine.model.chat import Role
-from engine.number_format import counted, figure
+from engine.number_format import counted
 from engine.services.simulation.forms import KIND, rules_as_json
 from engine.services.simulation.live import live_line
 from engine.services.simulation.records import AskedField, LiveLine, SessionState
