@@ -349,12 +349,7 @@ def _shares_of_form(row: FormRow | ModelRow) -> list[Cell]:
 
 def _forms_summary(result: Mapping[str, Any]) -> str:
     required = "{} of {}".format(*result["required"])
-    scores = FormScores.of(result)
-    score = scores.score
-    head = (
-        f"Filled score {figure(scores.filled_score)}" if score is None else f"Score {figure(score)}"
-    )
-    text = f"{head} · {counted(result['turns'], 'turn')} · required {required}"
+    text = f"{FormScores.of(result).headline} · {counted(result['turns'], 'turn')} · required {required}"
     return f"{text} · ended by {result['ended']}"
 
 
