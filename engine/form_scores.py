@@ -1,21 +1,30 @@
-"""The fields of a form in JSON, and the scores of a run that filled it: how much was filled, and in how many turns.
+"""The fields of a form in JSON, and the scores of a run that filled it: how much is filled, how much of it correctly,
+and in how many turns.
 
-A form is an object of labels to fields and sections; a field is an object with `answer`. The counts are those of the
-evaluation script of Hakimov, Weiser and Schlangen, "Evaluating Modular Dialogue System for Form Filling Using Large
-Language Models" (2024), the three scores those of their paper.
+A form is an object of labels to fields and sections; a field is an object with `answer`. Hakimov, Weiser and Schlangen,
+"Evaluating Modular Dialogue System for Form Filling Using Large Language Models" (2024), define Success (equation 1) by
+fields that are filled correctly. Their evaluation script counts fields that are filled, whatever with. Here each has
+its own name: `success` and `score` need the correct answers, `filled_share` and `filled_score` do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from engine.number_format import figure
 
 Path = tuple[str, ...]
 """The labels from the top of a form to a field."""
 
+Count = tuple[int, int]
+"""How many of how many."""
+
 OPTIONAL_WEIGHT = 0.2
 """Weight of the optional fields, with weight 1 for the required ones."""
+
+COMPLETE_BASIS = "all required fields of the final form are filled"
 
 PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose."""
@@ -50,6 +59,8 @@ class FormScores:
     Attributes:
         length: Number of fields of the form.
         required, optional: Number of filled fields and of all fields of each kind.
+        required_right, optional_right: Number of correctly filled fields and of the fields whose answer is known, of
+            each kind; None without known answers.
         turns: Number of answered questions.
         repetitions: Number of questions that equal an earlier one.
         user_questions: Number of answers with a question mark.
@@ -57,13 +68,38 @@ class FormScores:
     """
 
     length: int
-    required: tuple[int, int]
-    optional: tuple[int, int]
+    required: Count
+    optional: Count
     turns: int
     repetitions: int
-    user_questions: int
-    successes: int
-    failures: int
+    user_questions: int = 0
+    successes: int = 0
+    failures: int = 0
+    required_right: Count | None = None
+    optional_right: Count | None = None
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any]) -> FormScores:
+        """The scores of a run that is stored with its counts, such as a play's result.
+
+        Args:
+            run: The attributes by name; counts may be lists. One that an older version stored lacks those of correct
+                fields.
+        """
+
+        def count(name: str) -> Count | None:
+            pair = run.get(name)
+            return None if pair is None else (int(pair[0]), int(pair[1]))
+
+        return cls(
+            int(run["length"]),
+            count("required") or (0, 0),
+            count("optional") or (0, 0),
+            int(run["turns"]),
+            int(run["repetitions"]),
+            required_right=count("required_right"),
+            optional_right=count("optional_right"),
+        )
 
     @property
     def complete(self) -> bool:
@@ -71,13 +107,26 @@ class FormScores:
         return self.required[0] == self.required[1]
 
     @property
-    def success(self) -> float:
-        """Weighted share of filled fields, 0 to 1; a kind (required, optional) without fields does not count."""
-        weighted = ((1.0, self.required), (OPTIONAL_WEIGHT, self.optional))
-        present = [(weight, filled / total) for weight, (filled, total) in weighted if total]
-        return sum(weight * share for weight, share in present) / sum(
-            weight for weight, _ in present
-        )
+    def filled_share(self) -> float:
+        """Weighted share of the fields that are filled, 0 to 1; a kind (required, optional) without fields does not
+        count. What the evaluation script of Hakimov et al. can tell of equation 1."""
+        return _weighted(self.required, self.optional) or 0.0
+
+    @property
+    def right(self) -> Count | None:
+        """Number of correctly filled fields and of those whose correct answer is known; None without known answers."""
+        if self.required_right is None or self.optional_right is None:
+            return None
+        (required, of_required), (optional, of_optional) = self.required_right, self.optional_right
+        return required + optional, of_required + of_optional
+
+    @property
+    def success(self) -> float | None:
+        """Weighted share of the fields that are filled correctly, 0 to 1: equation 1 of Hakimov et al.; a kind without
+        known answers does not count. None without any."""
+        if self.required_right is None or self.optional_right is None:
+            return None
+        return _weighted(self.required_right, self.optional_right)
 
     @property
     def efficiency(self) -> float:
@@ -86,10 +135,48 @@ class FormScores:
         return 1 / (turns + self.repetitions / self.length)
 
     @property
-    def score(self) -> float:
-        """Harmonic mean of success and efficiency; 0 if nothing was filled."""
-        success = self.success
-        return 2 / (1 / success + 1 / self.efficiency) if success else 0.0
+    def filled_score(self) -> float:
+        """Harmonic mean of the filled share and efficiency; 0 if nothing is filled."""
+        return _harmonic(self.filled_share, self.efficiency)
+
+    @property
+    def score(self) -> float | None:
+        """Harmonic mean of success and efficiency; 0 if nothing is right, None without known answers."""
+        return None if self.success is None else _harmonic(self.success, self.efficiency)
+
+    @property
+    def headline(self) -> str:
+        """The score in words; without known answers the filled score."""
+        score = self.score
+        if score is None:
+            return f"Filled score {figure(self.filled_score)}"
+        return f"Score {figure(score)}"
+
+    def figures(self) -> dict[str, Any]:
+        """The counts and all that follows from them, by name."""
+        names = (
+            "complete",
+            "right",
+            "filled_share",
+            "success",
+            "efficiency",
+            "filled_score",
+            "score",
+        )
+        return {**asdict(self), **{name: getattr(self, name) for name in names}}
+
+    def truth(self) -> dict[str, Any]:
+        """The figures as truth of a conversation, without those that are not known; the reward is the score, or the
+        filled score where it is not known which answers are correct."""
+        known = {name: value for name, value in self.figures().items() if value is not None}
+        score = self.score
+        return {
+            **known,
+            "fields": self.length,
+            "complete_basis": COMPLETE_BASIS,
+            "reward": self.filled_score if score is None else score,
+            "reward_basis": "filled_score" if score is None else "score",
+        }
 
 
 def is_field(node: Any) -> bool:
@@ -115,7 +202,10 @@ def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
 
 
 def form_scores(
-    filled: Mapping[str, Any], dialogue: Sequence[Mapping[str, str]], modules: Sequence[str]
+    filled: Mapping[str, Any],
+    dialogue: Sequence[Mapping[str, str]],
+    modules: Sequence[str],
+    right: tuple[Count, Count] | None = None,
 ) -> FormScores:
     """Computes the scores of a run.
 
@@ -123,6 +213,7 @@ def form_scores(
         filled: The form at the end, with at least one field.
         dialogue: Utterances in order, each `{"Assistant": text}` or `{"User": text}`.
         modules: Names of the transcript's entries in order.
+        right: Of required and of optional fields, how many are filled correctly of those whose answer is known.
     """
     found = list(fields(filled))
     asked: set[str] = set()
@@ -144,8 +235,23 @@ def form_scores(
         user_questions=sum("?" in line["User"] for line in dialogue if "User" in line),
         successes=successes,
         failures=len(answered) - successes,
+        required_right=right and right[0],
+        optional_right=right and right[1],
     )
 
 
-def _filled(flags: Sequence[bool]) -> tuple[int, int]:
+def _filled(flags: Sequence[bool]) -> Count:
     return sum(flags), len(flags)
+
+
+def _weighted(required: Count, optional: Count) -> float | None:
+    """(R_req + w R_opt) / (1 + w) of Hakimov et al. (2024), equation 1, over the kinds that there are; None without."""
+    weights = ((1.0, required), (OPTIONAL_WEIGHT, optional))
+    present = [(weight, part / total) for weight, (part, total) in weights if total]
+    if not present:
+        return None
+    return sum(weight * share for weight, share in present) / sum(weight for weight, _ in present)
+
+
+def _harmonic(first: float, second: float) -> float:
+    return 2 / (1 / first + 1 / second) if first and second else 0.0

@@ -64,6 +64,7 @@ PURPOSES = {
     "ratings/intent": "What one message of the user wants.",
     "ratings/preferences": "Lists what the user lets be known.",
     "ratings/ratings": "The seven ratings.",
+    "ratings/rubric": "The rubric of the ratings, for a judge and for annotators.",
     "ratings/system": "The system message.",
     "recsim/assistant-asked-1": "Asked of the assistant when the conversation is over.",
     "recsim/assistant-new-travel-planning": "The system message of the assistant for this task.",

@@ -107,6 +107,9 @@ def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[Pla
         yield _row(row)
 
 
+_COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
+
+
 def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
     """The assistant's model and the result of every run of form filling: those that were played, then those that were
     imported, whose result is their truth. The variant says where replies followed no schema (`modular, free`)."""
@@ -116,7 +119,7 @@ def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
     imported = [
         (str(truth.get("assistant_model", "unknown")), truth)
         for key, truth in truth_by_record(conn)
-        if key not in own and truth.keys() >= {"form", "length", "efficiency", "score"}
+        if key not in own and truth.keys() >= _COUNTS
     ]
     return [*(_form_run(settings[one.config_hash], one) for one in played), *imported]
 

@@ -15,19 +15,17 @@ import os
 import random
 import shutil
 import signal
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from unittest.mock import patch
 
 from engine.conversation import without_surrogates
 from tests.campaign.kills import process_state
 from tests.campaign.stopping import until_stopped
-from tests.campaign.walk import OFTEN, PROJECTS, SIZES, bound_keys, prepared
+from tests.campaign.walk import OFTEN, PROJECTS, SIZES, bound_keys, prepared, temporary_place
 from tests.terminal.payloads import PAYLOADS
 from tests.terminal.pty import Session, typed
 
@@ -120,8 +118,7 @@ def campaign(
 ) -> Outcome:
     """Walks until so many keys were typed; every walk begins with a copy of its project."""
     outcome = Outcome()
-    with tempfile.TemporaryDirectory(prefix="terminal-") as name, patch.dict(os.environ):
-        folder = Path(name)
+    with temporary_place() as folder:
         made = prepared(folder, only)
         log = folder / "home" / "cache" / "logs" / "workbench.log"
         os.environ["PYTHONFAULTHANDLER"] = "1"  # see `abort_and_read_stacks`

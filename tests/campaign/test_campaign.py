@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,16 +28,32 @@ def test_damaged_input() -> None:
 
 def test_keys_at_random() -> None:
     """Random keys, clicks, pastes, sizes and events on hostile texts raise nothing and draw no control byte."""
+    here = Path.cwd()
     outcome = walk.campaign(60, 3, ["hostile"])
     assert outcome.failures == []
     assert len(outcome.screens) > 5
+    assert Path.cwd() == here
 
 
-def test_keys_on_a_terminal() -> None:
-    """Random keys and pastes in the real program: it writes nothing to its terminal that it should not."""
+def test_keys_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random keys and pastes in the real program: it writes nothing to its terminal that it should not, and works in
+    temporary folders only, as its home is one."""
+    places = list[tuple[Path, Path]]()
+
+    def look(pid: int) -> None:
+        if not Path("/proc/self/cwd").exists():
+            return
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        home = next(one for one in environment if one.startswith(b"HOME="))
+        places.append((Path(f"/proc/{pid}/cwd").readlink(), Path(os.fsdecode(home[5:]))))
+
+    monkeypatch.setattr(terminal, "continue_if_suspended", look)
     outcome = terminal.campaign(20, 1, ["hostile"])
     assert outcome.failures == []
     assert outcome.written > 10_000
+    apart = Path(tempfile.gettempdir()).resolve()
+    assert all(apart in place.parents for pair in places for place in pair)
+    assert places or not Path("/proc/self/cwd").exists()
 
 
 def test_a_day_of_watching() -> None:

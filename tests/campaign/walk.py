@@ -27,7 +27,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import chdir, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -204,17 +204,27 @@ PROJECTS: dict[str, Callable[[Path], None]] = {
 """The projects to walk on, and what makes them."""
 
 
+@contextmanager
+def temporary_place() -> Iterator[Path]:
+    """A temporary folder, which has this process's home and working directory meanwhile: what random keys write, as an
+    export under a name that was pasted, lands in it and is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="walk-") as name, patch.dict(os.environ):
+        home, work = Path(name, "home"), Path(name, "cwd")
+        work.mkdir()
+        os.environ.update(
+            HOME=str(home),
+            WORKBENCH_DATA=str(home / "data"),
+            WORKBENCH_CACHE=str(home / "cache"),
+            WORKBENCH_OFFLINE="1",
+        )
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        with chdir(work):
+            yield Path(name)
+
+
 def prepared(folder: Path, only: Sequence[str]) -> list[Path]:
-    """Makes projects, each in a folder of its own, and of this process's environment one with a home of its own and a
-    model that is quick."""
+    """Makes projects in a temporary place, each in a folder of its own, and a model that is quick."""
     home = folder / "home"
-    os.environ.update(
-        HOME=str(home),
-        WORKBENCH_DATA=str(home / "data"),
-        WORKBENCH_CACHE=str(home / "cache"),
-        WORKBENCH_OFFLINE="1",
-    )
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     write_shallow(embedded_model(), folder / "shallow.gguf", ALL_BUT_FIRST)
     tune(folder / "shallow.gguf", home / "data", home / "cache", tokens_per_s=2_000.0)
     made = [folder / name / "p.wb" for name in only]
@@ -395,12 +405,8 @@ def campaign(
     """Walks until so many steps were taken; every walk begins with a copy of its project. `first` is the number of the
     first walk."""
     outcome = Outcome()
-    with tempfile.TemporaryDirectory(prefix="walk-") as name, patch.dict(os.environ):
-        folder = Path(name)
+    with temporary_place() as folder:
         made = prepared(folder, only)
-        (folder / "cwd").mkdir()
-        before = Path.cwd()
-        os.chdir(folder / "cwd")  # what dialogs of exports write
         gc.collect()
         gc.freeze()
         for number in until_stopped(count(first)):
@@ -417,7 +423,6 @@ def campaign(
                     f"seed {seed}, walk {number} on {source.parent.name}: {wrong} after {few}"
                 )
                 say(outcome.failures[-1])
-        os.chdir(before)
     return outcome
 
 

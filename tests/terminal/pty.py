@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.terminal.output import ForbiddenOutput, Screen
 from workbench.bench.terminal import Terminal
@@ -29,16 +31,24 @@ _NAMED = {
 
 
 class Session:
-    """`workbench WORDS` on a terminal of its own; use it as a context manager."""
+    """`workbench WORDS` on a terminal of its own, in a temporary folder of its own, where what keys write under a name
+    lands; use it as a context manager."""
 
     def __init__(self, *words: str, rows: int = 24, columns: int = 80) -> None:
+        self._folder = TemporaryDirectory(prefix="session-")
+        path = [str(REPOSITORY), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         self.terminal = Terminal(
             [sys.executable, "-m", "workbench", *words],
             rows=rows,
             columns=columns,
-            cwd=str(REPOSITORY),
-            # An escape is known to be no beginning of a longer key sooner than people need.
-            env={"ESCDELAY": "20", "PAGER": "cat", "EDITOR": "cat"},
+            cwd=self._folder.name,
+            env={
+                "PYTHONPATH": os.pathsep.join(filter(None, path)),
+                # An escape is known to be no beginning of a longer key sooner than people need.
+                "ESCDELAY": "20",
+                "PAGER": "cat",
+                "EDITOR": "cat",
+            },
         )
         self.screen = Screen(rows, columns)
 
@@ -47,6 +57,7 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.terminal.close()
+        self._folder.cleanup()
 
     def wait(self, what: Callable[[str], bool] | str) -> str:
         """Waits for a text on the screen, or until `what(screen)`; returns the screen.

@@ -31,9 +31,10 @@ def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["analyse", "forms", project, project, "--json", "--plot", str(picture)]) == 0
     row, mean = json.loads(capsys.readouterr().out)["forms"]
     assert (row["model"], row["form"], row["runs"], row["failed"]) == ("small-model", "small", 2, 0)
-    assert row["score"] == mean["score"] == pytest.approx(over.ending.result["score"])
+    filled = pytest.approx(over.ending.result["filled_score"])
+    assert (row["filled_score"], mean["filled_score"], row["score"]) == (filled, filled, None)
     drawn = picture.read_text("utf-8")
-    for shown in ("small-model", "small", f"{row['turns']:.2g}", f"{mean['score']:.2g}"):
+    for shown in ("small-model", "small", f"{row['turns']:.2g}", f"{mean['filled_score']:.2g}"):
         assert f">{shown}<" in drawn
     Project.open(tmp_path / "c.wb", create=True).close()
     assert main(["analyse", "forms", str(tmp_path / "c.wb")]) == 2
@@ -44,7 +45,7 @@ def test_models_whose_names_begin_alike_have_bars_of_their_own(tmp_path: Path) -
     """Only the labels are shortened, and they keep the end of a name, which tells such models apart."""
     begin = "a-family-of-models-with-a-long-name-instruct"
     rows = [
-        ModelRow(f"{begin}-{size}", "modular", form, 1, 0, 2.0, 3.0, mean, mean, mean)
+        ModelRow(f"{begin}-{size}", "modular", form, 1, 0, 2.0, 3.0, mean, mean, mean, mean, mean)
         for size, mean in (("8b", 0.25), ("70b", 0.75))
         for form in ("small", "")
     ]

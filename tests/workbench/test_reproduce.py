@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from bisect import bisect_left
 from pathlib import Path
 from random import Random
@@ -10,8 +11,10 @@ from random import Random
 import pytest
 
 from engine.run_directory.events import locked
+from engine.services.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
 from engine.services.training import runs
 from engine.store import settings
+from engine.store.completeness import generated_ends
 from engine.store.project import Project
 from tests.engine.services.training.training_project import bare_run, fake_trainers
 from tests.engine.services.validation.test_completeness import (
@@ -25,7 +28,7 @@ from tests.engine.services.validation.test_completeness import (
 from tests.engine.store.support import fill
 from tests.screens.trees.tree_project import with_trees
 from workbench.cli import main
-from workbench.commands.reproduce import DONE_KEY, RUN, draw_filter, run_once
+from workbench.commands.reproduce import DONE_KEY, draw_filter, run_once
 
 TREES = 12
 LINE = '{"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]}\n'
@@ -98,12 +101,16 @@ def test_training_that_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A training run that is running is left alone, one that was stopped goes on, and one that has finished is done;
-    after other options it is refused."""
+    after other options it is refused. The one without the end tag is trained beside it."""
     monkeypatch.setattr(runs, "Trainers", fake_trainers)
     monkeypatch.setenv("FAKE_TRAINER", "finishes")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     out = tmp_path / "out"
     words = ["reproduce", str(project), "-o", str(out), "--model", "no-such-model", "--json"]
+    finished = {"event": "done", "reason": "finished", "step": 1, "time": 1.0}
+    bare_run(out / "shop.wb", RUN_WITHOUT_TAG).events.write_text(
+        json.dumps(finished) + "\n", "utf-8"
+    )
     run = bare_run(out / "shop.wb", RUN)
 
     def missing(*more: str) -> str:
@@ -113,12 +120,13 @@ def test_training_that_is_there(
 
     with locked(run):
         assert f"The training run {RUN} of" in missing()
-    assert done(out / "shop.wb") == []
+    [ablation] = done(out / "shop.wb")
+    assert f"--recipe no-end-tag --name {RUN_WITHOUT_TAG}" in ablation
     stopped = {"event": "done", "reason": "stopped", "step": 1, "time": 1.0}
     run.events.write_text(json.dumps(stopped) + "\n", "utf-8")
     for _ in ("it goes on to its end", "it has finished"):
         assert "train start" not in missing()
-        [training] = done(out / "shop.wb")
+        training = next(one for one in done(out / "shop.wb") if f"--name {RUN} " in f"{one} ")
         assert training.startswith("train start")
         assert run.events.read_text("utf-8").count('"finished"') == 1
         with Project.open(out / "shop.wb") as copy:
@@ -143,6 +151,37 @@ def test_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--json"]) == 3
     assert json.loads(capsys.readouterr().out)["tables"][1]["rows"][0]["n"] == 10
     assert sentence in (out / "report.md").read_text("utf-8")
+
+
+def test_ablation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Table 2 has a row for the adapter that was trained without the end tag, before the other one's as in the
+    paper."""
+    logs, out = tmp_path / "talks.wb", tmp_path / "out"
+    keys = range(1, COUNT + 1)
+    with Project.open(logs, create=True) as project:
+        fill(project, [record(key) for key in keys])
+        for name in (RUN, RUN_WITHOUT_TAG):
+            score(project, config("tuned", name), flat)
+        places = [(key, turn) for key in keys for turn in range(3)]
+
+        def ends(conn: sqlite3.Connection) -> None:
+            for name, last in ((RUN, 2), (RUN_WITHOUT_TAG, 3)):
+                rows = [(key, 2 * turn + 1, turn == last) for key, turn in places]
+                generated_ends.add(conn, config("tuned", name).config_hash, rows)
+
+        project.write(ends)
+    words = ["reproduce", str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
+    assert main(words) == 3
+    training_run(out / "talks.wb", RUN, range(1, 11), recipe="paper")
+    training_run(out / "talks.wb", RUN_WITHOUT_TAG, range(1, 11), recipe="no-end-tag")
+    capsys.readouterr()
+    assert main([*words, "--json"]) == 3
+    rows = json.loads(capsys.readouterr().out)["tables"][1]["rows"]
+    assert [
+        (row["evaluator"].partition(", ")[2], row["recall"])
+        for row in rows
+        if row["data_set"] == "talks" and "tuned" in row["evaluator"]
+    ] == [("fine-tuned without end tag", 0), ("fine-tuned", 1)]
 
 
 def test_import_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,7 @@ class TestPlaying:
         told = json.loads(first.out)
         assert {row["variant"] for row in told["rows"]} == {"modular", "baseline"}
         assert all(row["fields"] == 2 and row["right"] is not None for row in told["rows"])
+        assert all(0 <= row["success"] <= 1 and 0 <= row["score"] <= 1 for row in told["rows"])
         assert {run["ended"] for run in told["runs"]} <= {
             "stop", "filled", "turns", "decisions", "bad outputs",
         }  # fmt: skip
@@ -113,18 +114,20 @@ class TestWords:
 
 class TestTelling:
     def test_a_line_for_each_form_and_variant(self) -> None:
-        """The table has the columns of Hakimov et al., then complete runs, correct fields, and how runs ended."""
+        """The table has the columns of Hakimov et al., beside them what is filled, then
+        complete runs, correct fields, and how runs ended."""
         row = FormRow(
             form="epa", variant="modular", runs=10, fields=16, required=0.9, optional=0.5, turns=12.34,
-            repetitions=0.5, success=0.83, efficiency=0.72, score=0.77, complete=7, right=(60, 120),
+            repetitions=0.5, filled_share=0.91, success=0.83, efficiency=0.72, filled_score=0.8, score=0.77,
+            complete=7, right=(60, 120),
             ended={"turns": 2, "stop": 8}, fallbacks=0.1,
         )  # fmt: skip
         head, line = table_lines(form_table([row]))
         assert head.split() == [
-            "form", "variant", "runs", "length", "turns", "reps", "Success", "Efficiency", "Score", "complete", "right",
-            "ended",
+            "form", "variant", "runs", "length", "turns", "reps", "Filled", "Success", "Efficiency", "Filled",
+            "score", "Score", "complete", "right", "ended",
         ]  # fmt: skip
-        assert line.split()[:9] == [
-            "epa", "modular", "10", "16", "12.3", "0.5", ".83", ".72", ".77",
+        assert line.split()[:11] == [
+            "epa", "modular", "10", "16", "12.3", "0.5", ".91", ".83", ".72", ".80", ".77",
         ]  # fmt: skip
         assert line.endswith("7 of 10   60 of 120 (.50)  stop 8, turns 2")

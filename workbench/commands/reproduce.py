@@ -18,7 +18,7 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.report import ReportTable
 from engine.services.line_files import written_beside
 from engine.services.report.files import write_document
-from engine.services.reproduction.data_sets import DataSet, read_data_set
+from engine.services.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
 from engine.services.reproduction.document import as_json, document
 from engine.services.reproduction.paper import DATA_SETS
 from engine.services.reproduction.tables import tables
@@ -35,8 +35,6 @@ from workbench.exits import DONE, WITH_GAPS
 
 DONE_KEY = "reproduced"
 """Setting: the commands of a reproduction that were finished (`workbench reproduce`)."""
-RUN = "reproduce"
-"""Name of the training run of each data set."""
 REPORTS = ("report.html", "report.md")
 
 
@@ -81,7 +79,7 @@ def reproduce_options(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="a setting of the training runs"
     )  # fmt: skip
     parser.add_argument(
-        "--no-train", action="store_true", help="train no adapter: trees grow with the one in use"
+        "--no-train", action="store_true", help="train no adapters: trees grow with the one in use"
     )
 
 
@@ -239,12 +237,21 @@ def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list
     ]  # fmt: skip
     grow = ["--alpha", str(arguments.alpha), "--nodes", str(arguments.nodes)]
     chosen = [f"--set={one}" for one in arguments.set]
-    train = ["train", "start", place, "--recipe", "paper", "--name", RUN, *some, *base, *chosen]
+
+    def trained(recipe: str, name: str) -> list[list[str]]:
+        return [
+            ["train", "start", place, "--recipe", recipe, "--name", name, *some, *base, *chosen],
+            [*complete, "--mode", "tuned", "--paper", "--adapter", name],
+        ]
+
+    if arguments.no_train:
+        tuned = [[*complete, "--mode", "tuned", "--paper"]]
+    else:
+        tuned = [*trained("paper", RUN), *trained("no-end-tag", RUN_WITHOUT_TAG)]
     return [
         [*complete, "--mode", "judge"],
         [*complete, "--mode", "base", "--paper"],
-        *([] if arguments.no_train else [train]),
-        [*complete, "--mode", "tuned", "--paper", *adapter],
+        *tuned,
         ["run", "trees", place, "--paper", *adapter, *grow, *some, *model],
         ["run", "paper-goals", place, *goals, *some, *model],
     ]
@@ -280,25 +287,27 @@ def _train(project: Path, words: Sequence[str], done: Sequence[str]) -> int:
         NotYet: It is running.
         WorkbenchError: The training failed.
     """
-    runs = TrainingRuns(project)
-    here = [history for history in runs.histories() if history.run.path.name == RUN]
+    name = words[words.index("--name") + 1]
+    here = [
+        history for history in TrainingRuns(project).histories() if history.run.path.name == name
+    ]
     if not here:
         return _run(words)
-    if any(shlex.split(one)[0] == "train" for one in done):
+    if any(one[0] == "train" and name in one for one in map(shlex.split, done)):
         raise NameTaken(
-            f"The adapter {RUN} of {project} was trained with other options.",
+            f"The adapter {name} of {project} was trained with other options.",
             "Name another folder with -o.",
         )
     state = here[0].row().state
     if state == "running":
         raise NotYet(
-            f"The training run {RUN} of {project} is running.",
+            f"The training run {name} of {project} is running.",
             f"`workbench train status {shlex.quote(str(project))}` shows how far it is. Run this again when it has"
             " ended.",
         )
     if state == "finished":
         return DONE
-    return _run(["train", "start", str(project), "--resume", RUN])
+    return _run(["train", "start", str(project), "--resume", name])
 
 
 def _run(words: Sequence[str]) -> int:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.form_scores import fields, form_scores
+from engine.form_scores import Count, fields, form_scores
 from engine.formats.json_values import BadRecord, list_or_empty
 from engine.formats.reader import COMPANIONS, ParsedRecord, Reader
 
+RIGHT = ("required_right", "optional_right")
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
 _ONLY_ORIGINAL = (DIALOGUE, "info.json", "dm-state.json", "cfm-states.json")
 """States of the modules, and the dialogue, which the transcript repeats; they stay in the original record."""
-
-COMPLETE_BASIS = "all required fields of the final form are filled"
 
 
 def with_files(transcripts: Reader) -> Reader:
@@ -68,19 +67,18 @@ def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str
     said = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
     steps = list_or_empty(interactions)
     modules = [str(one.get("module")) for one in steps if isinstance(one, dict)]
-    scores = form_scores(form, said, modules)
-    return found | {
-        "complete": scores.complete,
-        "complete_basis": COMPLETE_BASIS,
-        "reward": scores.score,
-        "success": scores.success,
-        "efficiency": scores.efficiency,
-        "score": scores.score,
-        "fields": scores.length,
-        "length": scores.length,
-        "turns": scores.turns,
-        "repetitions": scores.repetitions,
-        "required": list(scores.required),
-        "optional": list(scores.optional),
-        "filled": form,
-    }
+    scores = form_scores(form, said, modules, _right(config))
+    return found | scores.truth() | {"filled": form}
+
+
+def _right(config: Any) -> tuple[Count, Count] | None:
+    """What the configuration says of correctly filled fields; None where it says nothing, as in the source's runs."""
+    counts = [config.get(name) for name in RIGHT] if isinstance(config, dict) else []
+    pairs = [
+        (one[0], one[1])
+        for one in counts
+        if isinstance(one, list) and len(one) == 2 and all(isinstance(part, int) for part in one)
+    ]
+    if len(pairs) != 2 or not all(0 <= part <= total for part, total in pairs):
+        return None
+    return pairs[0], pairs[1]

@@ -1,9 +1,9 @@
 """Algorithm 1 of Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions" (section 4.1,
 appendix B.1), with the paper's prompts and free replies.
 
-k-means places every summary. A model describes each cluster from ten members and ten random others, the group first.
-Then the most similar pair of descriptions is asked about, once and in one order, until every pair of current clusters
-was refused; the model's word decides.
+k-means places every summary. A model describes each cluster from ten random members and ten random others, the group
+first. Then the most similar pair of descriptions is asked about, once and in one order, until every pair of current
+clusters was refused; the model's word decides. Each question draws its samples anew.
 
 The paper does not print how replies are read. Here a reply that says neither yes nor no is counted as unread and taken
 as a refusal, and a merge without a description keeps that of the larger cluster.
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine.errors import NotYet
 from engine.goals.clusters.kmeans import RESTARTS, canonical_order, closest, solve
 from engine.goals.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.goals.questions.questions import EXAMPLES, choose
+from engine.goals.questions.questions import EXAMPLES
 from engine.model.prompt_files import Prompt
 
 Ask = Callable[[Prompt, str], str]
@@ -45,6 +45,22 @@ class Prompts:
     merge: Prompt
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to the model.
+
+    Attributes:
+        clusters: Numbers of the one cluster to describe, or of the two to merge. Those of k-means come first, then each
+            merge adds one.
+        shown: Rows of the summaries in each list of the question: of the clusters, then of others.
+        merge: Whether the model merged the two; None if its reply does not say, and for a description.
+    """
+
+    clusters: tuple[int, ...]
+    shown: tuple[tuple[int, ...], ...]
+    merge: bool | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PaperClusters:
     """Result of the algorithm.
@@ -53,19 +69,34 @@ class PaperClusters:
         first: Cluster of each row as k-means made it; -1 for a row of zeros, which has no vector.
         labels: Cluster of each row after merging, 0 .. `len(descriptions)` - 1, the largest first; -1 as above.
         descriptions: Of the clusters after merging.
-        asked: Pairs that the model was asked about.
-        merged: Pairs that it merged.
-        unread: Replies that said neither yes nor no; they count as refusals.
+        questions: What the model was asked, in order.
         undescribed: Clusters and merges whose reply had no description.
     """
 
     first: Numbers
     labels: Numbers
     descriptions: tuple[str, ...]
-    asked: int
-    merged: int
-    unread: int
+    questions: tuple[Question, ...]
     undescribed: int
+
+    @property
+    def asked(self) -> int:
+        """Pairs that the model was asked about."""
+        return len(self._pairs)
+
+    @property
+    def merged(self) -> int:
+        """Pairs that it merged."""
+        return sum(one.merge is True for one in self._pairs)
+
+    @property
+    def unread(self) -> int:
+        """Replies that said neither yes nor no; they count as refusals."""
+        return sum(one.merge is None for one in self._pairs)
+
+    @property
+    def _pairs(self) -> list[Question]:
+        return [one for one in self.questions if len(one.clusters) == 2]
 
 
 def paper_clusters(
@@ -85,7 +116,7 @@ def paper_clusters(
         vectors: A row of length 1 for each summary, shape (texts, d).
         embed: Makes the vectors of descriptions, with the embedder of `vectors`.
         k: Number of clusters to begin with, an overestimate.
-        seed: Of k-means and of every sample.
+        seed: Of k-means; with the numbers of a question's clusters, of its samples.
 
     Raises:
         UsageError: No summary has a vector.
@@ -93,38 +124,39 @@ def paper_clusters(
     first = _k_means(vectors, k, seed)
     groups = [np.flatnonzero(first == n).tolist() for n in range(int(first.max()) + 1)]
     placed = np.flatnonzero(first >= 0).tolist()
-    asked = merged = unread = undescribed = 0
+    questions: list[Question] = []
+    undescribed = 0
 
-    def sample(rows: Sequence[int]) -> list[str]:
-        return [texts[row] for row in choose(rows, EXAMPLES, seed)]
-
-    def outside(*inside: Sequence[int]) -> list[str]:
-        return sample(sorted(set(placed).difference(*inside)))
+    def ask_about(prompt: Prompt, *clusters: int) -> str:
+        """Asks with a sample of each cluster and of what is in none of them, drawn for this question."""
+        rng = np.random.default_rng([seed, *clusters])
+        inside = [groups[number] for number in clusters]
+        others = sorted(set(placed).difference(*inside))
+        shown = tuple(
+            tuple(rng.permutation(rows)[:EXAMPLES].tolist()) for rows in (*inside, others)
+        )
+        questions.append(Question(clusters, shown))
+        names = ("GROUP",) if len(clusters) == 1 else ("GROUP 1", "GROUP 2")
+        told = [[texts[row] for row in rows] for rows in shown]
+        return ask(prompt, lists(*zip((*names, "NOT IN GROUP"), told, strict=True)))
 
     names = []
-    for at, group in enumerate(groups):
-        note(f"describing cluster {at + 1} of {len(groups)}")
-        body = lists(("GROUP", sample(group)), ("NOT IN GROUP", outside(group)))
-        names.append(" ".join(ask(prompts.label, body).split()))
+    count = len(groups)
+    for at in range(count):
+        note(f"describing cluster {at + 1} of {count}")
+        names.append(" ".join(ask_about(prompts.label, at).split()))
         undescribed += not names[-1]
     rows = embed(names)
     current = set(range(len(groups)))
     refused: set[tuple[int, int]] = set()
     while pair := _most_similar(rows, current, refused):
         a, b = pair
-        asked += 1
-        note(f"question {asked}: {len(current)} clusters, {merged} merged")
-        body = lists(
-            ("GROUP 1", sample(groups[a])),
-            ("GROUP 2", sample(groups[b])),
-            ("NOT IN GROUP", outside(groups[a], groups[b])),
-        )
-        says, description = read_merge(ask(prompts.merge, body))
-        unread += says is None
+        note(f"question {len(questions) - count + 1}: {len(current)} clusters of {count}")
+        says, description = read_merge(ask_about(prompts.merge, a, b))
+        questions[-1] = replace(questions[-1], merge=says)
         if not says:
             refused.add(pair)
             continue
-        merged += 1
         undescribed += not description
         larger = a if len(groups[a]) >= len(groups[b]) else b
         names.append(description or names[larger])
@@ -136,7 +168,7 @@ def paper_clusters(
     for number, at in enumerate(order):
         labels[groups[at]] = number
     described = tuple(names[at] for at in order)
-    return PaperClusters(first, labels, described, asked, merged, unread, undescribed)
+    return PaperClusters(first, labels, described, tuple(questions), undescribed)
 
 
 def lists(*named: tuple[str, Sequence[str]]) -> str:

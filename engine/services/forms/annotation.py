@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 from engine.conversation import Message, with_calls
 from engine.records.triage import Verdict
 from engine.services.forms.exported import ConversationForm, Exported
+from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.rating_scales import RATINGS
 from engine.text import as_json
 
@@ -27,17 +29,13 @@ _GUIDE = (
 RATING_NAMES = {name.lower().replace(" ", "_").replace("-", "_"): name for name in RATINGS}
 """Names of the questions on ratings (letters and underscores only, as Argilla asks), with the ratings."""
 
-_RUBRIC = (
-    "Rate the conversation; leave out what you cannot say."
-    " Preference Alignment: how well what the user asks fits the person that they play, 0 to 2."
-    " Additional Preferences: 1 if the user tells wishes beyond their description."
-    " Role-Playing Completeness: how much of their situation the user has settled, 0 to 2."
-    " Memorization: 1 if the assistant remembers what was said."
-    " Detail Level: 0 vague or brief responses, 1 between, 2 in-depth responses with detailed explanations."
-    " Practical Usefulness: 0 unrealistic plans, 1 partially applicable suggestions, 2 practical and actionable plans."
-    " Diversity: 0 one or two options a query, 1 three or more for some queries,"
-    " 2 three or more diverse options for all queries."
-)
+
+def _guide(*, ratings: bool) -> str:
+    """What the annotator reads first; of ratings the rubric that a judge has."""
+    if not ratings:
+        return _GUIDE
+    rubric = prompt_texts("ratings")["rubric"].strip()
+    return f"Rate the conversation; leave out what you cannot say.\n{rubric}"
 
 
 def labeling_config(*, ratings: bool) -> str:
@@ -58,7 +56,7 @@ def labeling_config(*, ratings: bool) -> str:
   </Choices>"""
     return f"""<View>
   <Header value="{_RATED if ratings else _ASKED}"/>
-  <Text name="guide" value="{_RUBRIC if ratings else _GUIDE}"/>
+  <Text name="guide" value={quoteattr(_guide(ratings=ratings))}/>
   <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>{questions}
   <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
 </View>
@@ -76,7 +74,7 @@ def argilla_settings(*, ratings: bool) -> dict[str, Any]:
         else [_label_question(VERDICT, _ASKED, [one.value for one in Verdict], required=True)]
     )
     return {
-        "guidelines": _RUBRIC if ratings else _GUIDE,
+        "guidelines": _guide(ratings=ratings),
         "questions": [
             *questions,
             {

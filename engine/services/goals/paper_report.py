@@ -47,6 +47,14 @@ def as_json(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
             "merged": one.merged,
             "unread": one.unread,
             "undescribed": one.undescribed,
+            "questions": [
+                {
+                    "clusters": list(question.clusters),
+                    "shown": [[found.ids[row] for row in part] for part in question.shown],
+                    "merge": question.merge,
+                }
+                for question in one.questions
+            ],
             "groups": [
                 {"size": int(size), "description": description}
                 for size, description in zip(sizes, one.descriptions, strict=True)

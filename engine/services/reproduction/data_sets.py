@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -12,13 +12,16 @@ from engine.completeness.calibration import wilson
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, parse_filter
 from engine.records.interval import Interval
+from engine.records.scores import Mode
 from engine.records.validation import CompletenessTable, TruncationRow
+from engine.services.training.run_files import all_runs
 from engine.services.trees.records import TreeItem
 from engine.services.validation.completeness import completeness_table, only_run
 from engine.services.workspace import Workspace
 from engine.validate.statistics.correlation import Correlation, correlate
 
-MODE_NAMES = {"base": "prompted", "judge": "judge", "tuned": "fine-tuned"}
+RUN, RUN_WITHOUT_TAG = "reproduce", "reproduce-no-end-tag"
+"""Names of the training runs of each data set: by recipe `paper`, and by `no-end-tag` for the ablation of Table 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +107,10 @@ def read_data_set(
     goals = None if measured is None else measured.paper_goals
     groups = [] if goals is None else goals["clustering"]["groups"]
     largest = sorted(groups, key=lambda group: -int(group["size"]))
-    run = only_run(Path(workspace.project.path))
-    evaluated, missing = _evaluated(workspace, wanted, run)
+    project = Path(workspace.project.path)
+    trained = {one.path.name for one in all_runs(project)}
+    run = RUN if RUN in trained else only_run(project)
+    evaluated, missing = _evaluated(workspace, wanted, run, trained)
     trees = [
         one for one in services.trees.items(ListQuery(wanted)) if one.row.max_log_prob is not None
     ]
@@ -127,12 +132,25 @@ def read_data_set(
 
 
 def _evaluated(
-    workspace: Workspace, wanted: Filter, run: str | None
+    workspace: Workspace, wanted: Filter, run: str | None, trained: Collection[str]
 ) -> tuple[list[Evaluated], list[str]]:
-    """The rows of Table 2: by what is generated, and of a judge by its yes against its no."""
+    """The rows of Table 2: by what is generated, and of a judge by its yes against its no.
+
+    Args:
+        run: The training run whose held-out conversations are tested.
+        trained: Names of the project's training runs.
+    """
     found: list[Evaluated] = []
     missing = []
-    for mode in ("judge", "base", "tuned"):
+    ways: list[tuple[Mode, str | None, str]] = [
+        ("judge", None, "judge"),
+        ("base", None, "prompted"),
+        ("tuned", RUN_WITHOUT_TAG, "fine-tuned without end tag"),
+        ("tuned", RUN if RUN in trained else None, "fine-tuned"),
+    ]
+    if RUN_WITHOUT_TAG not in trained:
+        del ways[2]
+    for mode, adapter, name in ways:
         try:
             table = completeness_table(
                 workspace.project,
@@ -140,19 +158,20 @@ def _evaluated(
                 run,
                 query=ListQuery(wanted),
                 mode=mode,
+                adapter=adapter,
                 as_generated=mode != "judge",
             )
         except UsageError as nothing:
-            missing.append(f"Table 2, {MODE_NAMES[mode]}: {nothing.message}")
+            missing.append(f"Table 2, {name}: {nothing.message}")
             continue
-        found += _rows(table, mode, with_rules=not found)
+        found += _rows(table, name, with_rules=not found)
     return found, missing
 
 
-def _rows(table: CompletenessTable, mode: str, *, with_rules: bool) -> list[Evaluated]:
+def _rows(table: CompletenessTable, name: str, *, with_rules: bool) -> list[Evaluated]:
     return [
         Evaluated(
-            row.name if row.kind != "scores" else f"{row.model}, {MODE_NAMES[mode]}",
+            row.name if row.kind != "scores" else f"{row.model}, {name}",
             table.n,
             table.coverage,
             row,

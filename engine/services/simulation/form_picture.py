@@ -10,7 +10,14 @@ from engine.services.pictures import save_picture
 from engine.simulate.forms.table import ModelRow
 from engine.text import end_of_path
 
-FIGURES = ("success", "efficiency", "score")
+FIGURES = {
+    "filled_share": "Filled",
+    "success": "Success",
+    "efficiency": "Efficiency",
+    "filled_score": "Filled\nscore",
+    "score": "Score",
+}
+"""The figures with their titles. Figure 2a has Success, Efficiency and Score."""
 _LONGEST_NAME = 32
 _PANEL = (4.6, 3.4)
 
@@ -18,7 +25,8 @@ _PANEL = (4.6, 3.4)
 def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
     """Draws the means over forms (Figure 2a), and fields and turns by form (Figure 2b).
 
-    Each model and variant has a bar, unless all its runs failed. The number of fields is that of the form's first row.
+    Each model and variant has a bar, unless all its runs failed or, of Success and Score, no answers are known. The
+    number of fields is that of the form's first row.
 
     Args:
         rows: From `by_model`: the forms of a model and variant, then the mean over them.
@@ -52,7 +60,7 @@ def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
 def _means(axis: Any, labels: Sequence[str], series: Sequence[Sequence[ModelRow]]) -> None:
     axis.set_title("mean over forms (Figure 2a)", fontsize=9, loc="left")
     axis.set_ylim(0, 1.02)
-    axis.set_xticks(range(len(FIGURES)), FIGURES)
+    axis.set_xticks(range(len(FIGURES)), FIGURES.values(), fontsize=8)
     for number, (label, rows) in enumerate(zip(labels, series, strict=True)):
         heights = [getattr(rows[-1], figure) or 0.0 for figure in FIGURES]
         _bars(axis, heights, number, len(series), color=f"C{number}", label=label)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.form_scores import FormScores
 from engine.jobs.runner import JobRunner
 from engine.model.chat import Role
-from engine.number_format import counted, figure
+from engine.number_format import counted
 from engine.services.simulation.forms import KIND, rules_as_json
 from engine.services.simulation.live import live_line
 from engine.services.simulation.records import AskedField, LiveLine, SessionState
@@ -186,5 +187,6 @@ def _result_text(over: Played) -> str:
     required, optional = result["required"], result["optional"]
     return (
         f"Ended by {ended}. Required fields filled: {required[0]} of {required[1]}, optional:"
-        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')}; Score {figure(result['score'])}."
+        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')};"
+        f" {FormScores.of(result).headline}."
     )

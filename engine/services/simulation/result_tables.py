@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from engine.form_scores import FormScores
 from engine.number_format import counted, figure
 from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayRow
 from engine.services.report_rendering import UNKNOWN
 from engine.services.simulation.records import PlayItem
 from engine.services.simulation.sharded import replies_by_condition, scored
-from engine.simulate.forms.table import FormRow, by_model, by_module, table_of
+from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of
 from engine.simulate.recsim.table import by_task
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import as_draft
@@ -230,8 +231,14 @@ _FORM_COLUMNS = (
     ReportColumn(
         "reps", "number", means="Questions that are letter for letter an earlier one, mean."
     ),
-    ReportColumn("Success", "share", means="Weighted share of the fields that are filled."),
+    ReportColumn("Filled", "share", means="Weighted share of the fields that are filled."),
+    ReportColumn(
+        "Success",
+        "share",
+        means="Weighted share of the fields that are filled correctly, where the answers are known.",
+    ),
     ReportColumn("Efficiency", "share", means="1 at two fields a turn or more and no repetition."),
+    ReportColumn("Filled score", "share", means="Harmonic mean of Filled and Efficiency."),
     ReportColumn("Score", "share", means="Harmonic mean of Success and Efficiency."),
 )
 
@@ -304,7 +311,7 @@ _MODEL_COLUMNS = (
     ),
     ReportColumn("fields", "number", means="Fields of the form."),
     ReportColumn("turns", "number", means="Questions that were answered, mean."),
-    *_FORM_COLUMNS[-3:],
+    *_FORM_COLUMNS[-5:],
 )
 
 
@@ -318,7 +325,7 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
         ReportRow(
             (
                 one_line(one.model, _LONGEST_NAME), one.variant, one.form or "all", one.runs,
-                one.failed, one.fields, one.turns, one.success, one.efficiency, one.score,
+                one.failed, one.fields, one.turns, *_shares_of_form(one),
             )
         )
         for one in by_model(runs)
@@ -331,14 +338,18 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
 
 def _form_cells(row: FormRow) -> list[Cell]:
     return [
-        row.form, row.variant, row.runs, row.fields,
-        row.turns, row.repetitions, row.success, row.efficiency, row.score,
+        row.form, row.variant, row.runs, row.fields, row.turns, row.repetitions,
+        *_shares_of_form(row),
     ]  # fmt: skip
+
+
+def _shares_of_form(row: FormRow | ModelRow) -> list[Cell]:
+    return [row.filled_share, row.success, row.efficiency, row.filled_score, row.score]
 
 
 def _forms_summary(result: Mapping[str, Any]) -> str:
     required = "{} of {}".format(*result["required"])
-    text = f"Score {figure(result['score'])} · {counted(result['turns'], 'turn')} · required {required}"
+    text = f"{FormScores.of(result).headline} · {counted(result['turns'], 'turn')} · required {required}"
     return f"{text} · ended by {result['ended']}"
 
 

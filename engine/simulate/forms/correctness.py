@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.form_scores import Path, fields
+from engine.form_scores import Count, Path, fields
 
 ENOUGH_WORDS = 0.75
 """Least share of the words of a known answer that a free text must contain."""
@@ -16,20 +16,21 @@ _WORD = re.compile(r"\w+")
 
 def right_fields(
     filled: Mapping[str, Any], known: Mapping[Path, str | Sequence[str]]
-) -> tuple[int, int]:
-    """Returns the number of right fields and of judged fields: fields with a known answer, unless both are empty.
+) -> tuple[Count, Count]:
+    """Returns, for required and for optional fields, the number of right fields and of judged fields: fields with a
+    known answer, unless both are empty.
 
     Case and punctuation are ignored. A field with options is right if it has exactly the options of the profile. A free
     text is right if it has all numbers and at least `ENOUGH_WORDS` of the words of the known answer; if that is empty,
     the field must be empty too.
     """
-    judged = [
-        (one, known[one.path])
-        for one in fields(filled)
-        if one.path in known and (one.filled or _words(_text(known[one.path])))
-    ]
-    right = sum(_is_right(one.answer, answer, bool(one.options)) for one, answer in judged)
-    return right, len(judged)
+    right: dict[bool, list[bool]] = {True: [], False: []}
+    for one in fields(filled):
+        answer = known.get(one.path)
+        if answer is not None and (one.filled or _words(_text(answer))):
+            right[one.required].append(_is_right(one.answer, answer, bool(one.options)))
+    required, optional = right[True], right[False]
+    return (sum(required), len(required)), (sum(optional), len(optional))
 
 
 def _is_right(given: Any, known: str | Sequence[str], of_options: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
@@ -18,8 +18,6 @@ from engine.simulate.play import Ending, Play
 
 Variant = Literal["modular", "baseline"]
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
-
-COMPLETE_BASIS = "all required fields of the final form are filled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +91,11 @@ class FormRun:
         self, session: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
     ) -> Ending:
         modules = [line["module"] for line in session.interactions]
-        scores = form_scores(content, session.dialogue, modules)
         known = {}
         if self.rules.profile == "run" and not self.person:
             known = session.profiles[0].of_form(self.form.name)
-        figures = {
-            **asdict(scores),
-            "success": scores.success,
-            "efficiency": scores.efficiency,
-            "score": scores.score,
-            "complete": scores.complete,
-            "right": right_fields(content, known) if known else None,
-        }
+        right = right_fields(content, known) if known else None
+        scores = form_scores(content, session.dialogue, modules, right)
         result = {
             "kind": "forms",
             "form": self.form.name,
@@ -116,7 +107,7 @@ class FormRun:
             "again": dict(session.again),
             "fallbacks": dict(session.fallbacks),
             "failed": dict(session.failed),
-            **figures,
+            **scores.figures(),
             **of_variant,
             "filled": content,
             "dialogue": session.dialogue,
@@ -128,10 +119,7 @@ class FormRun:
             "goal": self.form.topic,
             "form": self.form.name,
             "variant": self.variant,
-            "complete_basis": COMPLETE_BASIS,
-            "reward": scores.score,
-            "fields": scores.length,
-            **figures,
+            **scores.truth(),
             "ended": ended,
         }
         record = {

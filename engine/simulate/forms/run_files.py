@@ -74,4 +74,6 @@ def _config(
         else f"{result['variant']}, free",
         "run": result["run"],
         "ended": result["ended"],
+        "required_right": result["required_right"],
+        "optional_right": result["optional_right"],
     }

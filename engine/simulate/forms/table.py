@@ -4,11 +4,12 @@ Filling Using Large Language Models" (2024): means over the runs of each form an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from engine.form_scores import FormScores
 from engine.simulate.forms.baseline import BAD_OUTPUTS
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS
@@ -21,7 +22,8 @@ class FormRow:
     Attributes:
         fields: Number of fields of the form.
         required, optional: Mean share of filled fields of each kind; None if the form has none.
-        turns, repetitions, success, efficiency, score: Means over runs.
+        turns, repetitions, filled_share, efficiency, filled_score: Means over runs.
+        success, score: Means over the runs with known answers; None without one.
         complete: Number of runs that filled all required fields.
         right: Number of right fields and of judged fields over all runs; None without known answers.
         ended: Number of runs by how they ended.
@@ -36,9 +38,11 @@ class FormRow:
     optional: float | None
     turns: float
     repetitions: float
-    success: float
+    filled_share: float
+    success: float | None
     efficiency: float
-    score: float
+    filled_score: float
+    score: float | None
     complete: int
     right: tuple[int, int] | None
     ended: Mapping[str, int]
@@ -61,9 +65,7 @@ def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
 
 
 def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
-    def mean(name: str) -> float:
-        return fmean(float(run[name]) for run in runs)
-
+    scores = [FormScores.of(run) for run in runs]
     judged = [run["right"] for run in runs if run["right"] is not None]
     replies = sum(len(run["interactions"]) for run in runs)
     fallbacks = sum(count for run in runs for count in run["fallbacks"].values())
@@ -74,16 +76,23 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
         fields=runs[0]["length"],
         required=_share(runs, "required"),
         optional=_share(runs, "optional"),
-        turns=mean("turns"),
-        repetitions=mean("repetitions"),
-        success=mean("success"),
-        efficiency=mean("efficiency"),
-        score=mean("score"),
+        turns=fmean(one.turns for one in scores),
+        repetitions=fmean(one.repetitions for one in scores),
+        filled_share=fmean(one.filled_share for one in scores),
+        success=_mean(one.success for one in scores),
+        efficiency=fmean(one.efficiency for one in scores),
+        filled_score=fmean(one.filled_score for one in scores),
+        score=_mean(one.score for one in scores),
         complete=sum(bool(run["complete"]) for run in runs),
         right=(sum(one[0] for one in judged), sum(one[1] for one in judged)) if judged else None,
         ended=dict(Counter(run["ended"] for run in runs)),
         fallbacks=fallbacks / replies if replies else 0.0,
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def _share(runs: Sequence[Mapping[str, Any]], kind: str) -> float | None:
@@ -99,8 +108,9 @@ class ModelRow:
         form: The form; "" for the mean over forms (Figure 2a).
         runs: Number of runs; of the mean over forms, of all forms.
         failed: Number of runs that ended because the instructions were not followed: the × of Table 1.
-        fields, turns, success, efficiency, score: Means over the runs that did not fail; None if all failed.
-            `fields` and `turns` are those of Figure 2b.
+        fields, turns, filled_share, efficiency, filled_score: Means over the runs that did not fail; None if all
+            failed. `fields` and `turns` are those of Figure 2b.
+        success, score: Means over those of them whose correct answers are known; None without one.
     """
 
     model: str
@@ -110,14 +120,22 @@ class ModelRow:
     failed: int
     fields: float | None
     turns: float | None
+    filled_share: float | None
     success: float | None
     efficiency: float | None
+    filled_score: float | None
     score: float | None
 
 
-_MEANS = ("fields", "turns", "success", "efficiency", "score")
-_LENGTH = {"fields": "length"}
-"""The name of a figure in the result of a run, where it is another."""
+_MEANS: Mapping[str, Callable[[FormScores], float | None]] = {
+    "fields": lambda run: run.length,
+    "turns": lambda run: run.turns,
+    "filled_share": lambda run: run.filled_share,
+    "success": lambda run: run.success,
+    "efficiency": lambda run: run.efficiency,
+    "filled_score": lambda run: run.filled_score,
+    "score": lambda run: run.score,
+}
 
 
 def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
@@ -142,17 +160,13 @@ def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
 
 
 def _of_form(model: str, variant: str, form: str, runs: Sequence[Mapping[str, Any]]) -> ModelRow:
-    ended = [run for run in runs if run.get("ended") != BAD_OUTPUTS]
-    means = {
-        name: fmean(float(run[_LENGTH.get(name, name)]) for run in ended) if ended else None
-        for name in _MEANS
-    }
+    ended = [FormScores.of(run) for run in runs if run.get("ended") != BAD_OUTPUTS]
+    means = {name: _mean(map(figure, ended)) for name, figure in _MEANS.items()}
     return ModelRow(model, variant, form, len(runs), len(runs) - len(ended), **means)
 
 
 def _over_forms(model: str, variant: str, rows: Sequence[ModelRow]) -> ModelRow:
-    told = [row for row in rows if row.score is not None]
-    means = {name: fmean(getattr(row, name) for row in told) if told else None for name in _MEANS}
+    means = {name: _mean(getattr(row, name) for row in rows) for name in _MEANS}
     runs, failed = sum(row.runs for row in rows), sum(row.failed for row in rows)
     return ModelRow(model, variant, "", runs, failed, **means)
 

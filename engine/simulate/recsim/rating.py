@@ -1,8 +1,8 @@
 """Annotates conversations of users with a model, in the fields that RecLLMSim publishes: seven ratings, the intent of
 each message of the user, hallucination of each answer, and a summary of the user's preferences.
 
-The words of three ratings (detail, usefulness, diversity) are those of the data set's README; it names the other four
-without a rubric.
+The rubric (`rubric.txt`) has the README's words, letter for letter, for three ratings (detail, diversity, usefulness);
+the README names the other four without a rubric.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RatingScenario:
     Attributes:
         conversation: Its id in the project.
         profile, situation: What the user was told to play; empty where it is not known.
-        texts: The prompts `system` and one for each part.
+        texts: The prompts `system`, `rubric` and one for each part.
         temperature: Of the first attempt; a second one has 0.5, a third one 1.
     """
 
@@ -115,6 +115,7 @@ class RatingScenario:
                 "DIALOGUE": f"{told}\n\n{role.upper()}: {cut(last, limit)}".strip(),
                 "PROFILE": self.profile or _UNKNOWN,
                 "SITUATION": self.situation or _UNKNOWN,
+                "RUBRIC": self.texts["rubric"].strip(),
             },
         )
         call = Call(

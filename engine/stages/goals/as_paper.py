@@ -148,6 +148,7 @@ class PaperStage(ModelStage):
             "among": digest_of(self._embed.ids),
             "k": self._k,
             "seed": self._seed,
+            "samples": "of each question",
             "prompts": {name: prompt.as_params() for name, prompt in self._prompts.items()},
             "context": self._work.model.options.context,
         }
@@ -207,7 +208,11 @@ class PaperStage(ModelStage):
                 return made
             labels, first = (np.full(len(texts), -1, dtype=np.int32) for _ in range(2))
             labels[some], first[some] = made.labels, made.first
-            return replace(made, labels=labels, first=first)
+            questions = tuple(
+                replace(one, shown=tuple(tuple(some[[*part]].tolist()) for part in one.shown))
+                for one in made.questions
+            )
+            return replace(made, labels=labels, first=first, questions=questions)
 
         full = run_on("the clustering", None, self._seed, embedder, rows)
         self._store(run_id, ids.tolist(), texts, rows, full)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from engine.formats.inputs import open_inputs
 from engine.records.imports import Input, Parsed, Rejected
-from tests.engine.simulate.forms.playing import Script, as_reply, played
+from engine.simulate.forms.profiles import Profile
+from tests.engine.simulate.forms.playing import Script, answer_by_label, as_reply, played
 from tests.engine.simulate.forms.test_run_files import files_of
 from tests.shared_data import original_folder
 
@@ -37,12 +38,28 @@ def test_what_a_simulation_writes_is_read_with_its_scores(tmp_path: Path) -> Non
         assert refused == []
         said = [text for line in result["dialogue"] for text in line.values()]
         assert [one.content for one in found.conversation.messages] == said
-        assert {name: truth[name] for name in ("success", "efficiency", "score", "complete")} == {
-            name: result[name] for name in ("success", "efficiency", "score", "complete")
-        }
+        names = ("filled_share", "efficiency", "filled_score", "complete")
+        assert {name: truth[name] for name in names} == {name: result[name] for name in names}
+        assert truth.keys().isdisjoint(("success", "score"))
         assert (truth["form"], truth["filled"]) == (result["form"], result["filled"])
         assert b"cfm-states" not in found.raw
         assert json.dumps(result["chunks"]).encode() in found.raw
+
+
+def test_what_is_right_is_read_back(tmp_path: Path) -> None:
+    """Files of a run by one person, whose answers are known, give the Success of the run."""
+    known = {"Name": {"First": "Anna", "Middle": ""}, "Town": "Ulm", "Colour": "blue", "Remark": ""}
+    anna = Profile("anna", "a weaver", {"small": known})
+    over = played(Script({"user": answer_by_label}), profiles=(anna,), profile="run")
+    for name, value in files_of(over).items():
+        (tmp_path / name).write_text(json.dumps(value))
+    (found,), refused = parsed(list(open_inputs([tmp_path])))
+    truth, result = found.conversation.truth or {}, over.ending.result
+    assert refused == []
+    assert result["success"] is not None
+    names = ("filled_share", "success", "score", "required_right")
+    assert [truth[name] for name in names] == [result[name] for name in names]
+    assert truth["reward"] == result["score"]
 
 
 def test_a_transcript_alone_has_no_scores(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ TRANSCRIPT = [
 ]  # fmt: skip
 FORM_RESULT = {
     "form": "med", "variant": "modular", "length": 60, "required": [9, 20], "optional": [8, 40],
-    "turns": 40, "repetitions": 2, "success": 0.4, "efficiency": 0.42, "score": 0.41,
+    "turns": 40, "repetitions": 2,
     "complete": False, "right": None, "ended": "turns", "interactions": [], "fallbacks": {},
 }  # fmt: skip
 DRAFTS: list[dict[str, Any]] = [

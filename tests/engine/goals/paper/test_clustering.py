@@ -96,6 +96,33 @@ def test_lists_as_printed() -> None:
     assert model.bodies[0].count("- 1. book") == 4 + 8
 
 
+def test_each_question_has_its_own_samples() -> None:
+    """Ten of each group and ten others are drawn anew for each question, the same in a second run; what was drawn is
+    noted with the question."""
+    texts = [f"{word} {n}" for word in DESCRIPTIONS for n in range(40)]
+    first, second = (Model("No.", "No.") for _ in range(2))
+    made = paper_clusters(first, PROMPTS, texts, embed(texts), embed, 3, seed=0)
+    assert first.bodies == paper_bodies(second, texts)
+    assert [one.clusters for one in made.questions[:3]] == [(0,), (1,), (2,)]
+    assert {one.clusters for one in made.questions[3:]} == {(0, 1), (0, 2), (1, 2)}
+    of_cluster: dict[int, list[tuple[int, ...]]] = {}
+    for question, body in zip(made.questions, first.bodies, strict=True):
+        assert [text[2:] for text in body.split("\n") if text.startswith("- ")] == [
+            texts[row] for part in question.shown for row in part
+        ]
+        for cluster, part in zip(question.clusters, question.shown, strict=False):
+            of_cluster.setdefault(cluster, []).append(part)
+            assert {int(made.first[row]) for row in part} == {cluster}
+            assert len(set(part)) == 10
+    assert all(len(set(parts)) == 3 for parts in of_cluster.values())
+
+
+def paper_bodies(model: Model, texts: Sequence[str]) -> list[str]:
+    """What the algorithm asks a model about these texts."""
+    paper_clusters(model, PROMPTS, texts, embed(texts), embed, 3, seed=0)
+    return model.bodies
+
+
 def test_everybody_is_placed() -> None:
     """A cluster of one conversation stays one; only a row without a vector has no cluster."""
     texts = [*TEXTS, "song flight", "nothing"]

@@ -36,7 +36,7 @@ def test_the_manager_may_stop_at_once(schemas: bool) -> None:
     stop = as_reply({"next action": "stop", "chunk to work on": None})
     script = Script({"user": USER, "Dialogue Manager": stop})
     found = result(script, dummies=all_but("Dialogue Manager"), schemas=schemas)
-    assert (found["ended"], found["turns"], found["success"]) == ("stop", 0, 0)
+    assert (found["ended"], found["turns"], found["filled_share"]) == ("stop", 0, 0)
     offered = script.asked[0].sampling.json_schema or '"stop"'
     assert ('"stop"' in offered) != schemas
 
@@ -57,34 +57,40 @@ def test_a_baseline_that_does_not_follow_has_no_figures() -> None:
     failed = dict(played(Script({"question_generation": "no"}), variant="baseline").ending.result)
     assert (failed["ended"], failed["failed"]) == (BAD_OUTPUTS, {"question_generation": 1})
     (row, mean) = by_model([("m", failed)])
-    assert (row.form, row.runs, row.failed, row.success, mean.score) == ("small", 1, 1, None, None)
+    assert (row.form, row.runs, row.failed, row.filled_share, mean.filled_score) == (
+        "small", 1, 1, None, None,
+    )  # fmt: skip
 
 
-def run(form: str, **changes: Any) -> dict[str, Any]:
-    """The result of a run."""
+def run(form: str, right: int | None = 8, ended: str = "stop") -> dict[str, Any]:
+    """The result of a run that filled nine of ten fields."""
     return {
-        "form": form, "variant": "modular", "length": 10, "turns": 4, "success": 0.8, "efficiency": 1.0,
-        "score": 0.9, "ended": "stop",
-    } | changes  # fmt: skip
+        "form": form, "variant": "modular", "length": 10, "turns": 4, "repetitions": 0, "ended": ended,
+        "required": (9, 10), "optional": (0, 0),
+        "required_right": None if right is None else (right, 10), "optional_right": None if right is None else (0, 0),
+    }  # fmt: skip
 
 
 def test_models_by_form_and_their_means() -> None:
-    """Rows follow the forms of the paper; the mean over forms weighs each form alike, without failed ones."""
+    """Rows follow the forms of the paper; the mean over forms weighs each form alike, without failed ones. Success is
+    of the runs whose answers are known."""
     runs = [
-        ("b", run("inv", score=0.6)),
-        ("b", run("ss5", score=0.2)),
-        ("b", run("ss5", score=0.4)),
+        ("b", run("inv", 6)),
+        ("b", run("ss5", 2)),
+        ("b", run("ss5", 4)),
+        ("b", run("ss5", None)),
         ("b", run("med", ended=BAD_OUTPUTS)),
-        ("a", run("ss5", score=1.0)),
+        ("a", run("ss5", None)),
     ]
     rows = by_model(runs)
     assert [(row.model, row.form, row.runs, row.failed) for row in rows] == [
         ("a", "ss5", 1, 0),
         ("a", "", 1, 0),
-        ("b", "ss5", 2, 0),
+        ("b", "ss5", 3, 0),
         ("b", "med", 1, 1),
         ("b", "inv", 1, 0),
-        ("b", "", 4, 1),
+        ("b", "", 5, 1),
     ]
-    assert rows[3].score is None
-    assert [rows[at].score for at in (2, 4, 5)] == pytest.approx([0.3, 0.6, 0.45])
+    assert (rows[0].success, rows[0].filled_share, rows[3].filled_share) == (None, 0.9, None)
+    assert [rows[at].success for at in (2, 4, 5)] == pytest.approx([0.3, 0.6, 0.45])
+    assert [rows[at].filled_share for at in (2, 4, 5)] == pytest.approx([0.9] * 3)

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+import pytest
+
 from engine.form_scores import form_scores
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run_files import run_files
@@ -90,7 +92,7 @@ if (folder := original_folder("formfill")) is not None:
 def result(form: str, variant: str, **changes: Any) -> dict[str, Any]:
     return {
         "form": form, "variant": variant, "length": 5, "required": (3, 3), "optional": (0, 2), "turns": 4,
-        "repetitions": 0, "success": 1.0, "efficiency": 0.5, "score": 0.6, "complete": True, "right": None,
+        "repetitions": 0, "complete": True, "right": None,
         "ended": "stop", "interactions": [{}] * 4, "fallbacks": {},
     } | changes  # fmt: skip
 
@@ -101,10 +103,8 @@ def test_a_table_has_means_by_form_and_variant_in_the_order_of_the_paper() -> No
         [
             result("mine", "baseline"),
             result("epa", "baseline"),
-            result(
-                "epa", "modular", score=0.2, fallbacks={"user": 1}, ended="turns", complete=False
-            ),
-            result("epa", "modular", right=(3, 4)),
+            result("epa", "modular", turns=8, fallbacks={"user": 1}, ended="turns", complete=False),
+            result("epa", "modular", right=(3, 4), required_right=(3, 4), optional_right=(0, 0)),
             result("ss5", "modular", right=(1, 4)),
         ]
     )
@@ -115,7 +115,11 @@ def test_a_table_has_means_by_form_and_variant_in_the_order_of_the_paper() -> No
         ("mine", "baseline", 1),
     ]
     epa = rows[1]
-    assert (epa.score, epa.complete, epa.right, epa.fallbacks) == (0.4, 1, (3, 4), 0.125)
+    assert (epa.complete, epa.right, epa.fallbacks) == (1, (3, 4), 0.125)
+    assert (epa.turns, epa.success) == (6, 0.75)
+    assert epa.filled_share == pytest.approx(1 / 1.2)
+    assert epa.efficiency == pytest.approx((5 / 8 + 5 / 16) / 2)
+    assert rows[0].success is None
     assert epa.ended == {"stop": 1, "turns": 1}
     assert (epa.required, epa.optional) == (1.0, 0.0)
 

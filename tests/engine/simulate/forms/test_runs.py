@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.simulate.forms.form import known_form
 from engine.simulate.forms.profiles import Profile
 from tests.engine.simulate.forms.playing import (
@@ -45,6 +47,9 @@ def test_one_user_for_a_run_knows_the_answers_and_is_judged() -> None:
     assert "Town: Ulm" in prompt_of(of_town)
     assert "Anna" not in prompt_of(of_town)
     assert (found["profile"], found["right"]) == ("anna", (2, 3))
+    assert (found["required_right"], found["optional_right"]) == ((2, 3), (0, 0))
+    assert found["success"] == pytest.approx(2 / 3)
+    assert found["filled_share"] == pytest.approx(1 / 1.2)
 
 
 def test_runs_take_the_profiles_in_turn() -> None:

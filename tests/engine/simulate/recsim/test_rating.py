@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from engine.services.forms.annotation import argilla_settings, labeling_config
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.rating import INTENTS, RatingScenario
 from engine.simulate.recsim.rating_scales import RATINGS
@@ -20,6 +22,22 @@ TURNS = (
     ("assistant", "Bye."),
 )
 RATED = RatingScenario(7, TURNS, "en", "Ada, an astronomer", "A trip.", prompt_texts("ratings"))
+SOURCE = """\
+- 2 (High): In-depth responses with detailed explanations (e.g., a recipe including specific ingredients and \
+step-by-step instructions).
+- 0 (Low): Vague or brief responses (e.g., listing destination names without descriptions in a travel plan).
+- 1 (Medium): Responses between these extremes.
+- Low (0): Only one or two options provided per query.
+- Medium (1): Some queries have three or more options, while others are limited.
+- High (2): All queries include three or more diverse options.
+- Not usable (0): Unrealistic plans (e.g., an overly tight travel schedule or learning plans with \
+unreasonably fast progress).
+- Somewhat usable (1): Partially applicable suggestions (e.g., gift ideas that provide inspiration but are \
+difficult to implement).
+- Highly usable (2): Practical and actionable plans (e.g., a Python learning plan with achievable milestones).
+"""
+"""The rubric of the data set's README, as it stands there."""
+
 BEST: dict[str, Any] = {name: grades[-1] for name, grades in RATINGS.items()}
 
 
@@ -49,6 +67,21 @@ def test_everything_that_the_data_set_annotates() -> None:
     assert "Thanks!" not in asked[3]
     shape = json.loads(calls[1].sampling.json_schema or "")
     assert tuple(shape["properties"]["intent"]["enum"]) == INTENTS
+
+
+def test_the_rubric_has_the_words_of_its_source() -> None:
+    """A judge and an annotator read the README's rubric letter for letter, below the names of the ratings."""
+    _, [call] = played(replace(RATED, parts=("ratings",)), [BEST])
+    guide = ElementTree.fromstring(labeling_config(ratings=True)).find("Text[@name='guide']")
+    assert guide is not None
+    texts = (
+        call.messages[1].content,
+        guide.get("value", ""),
+        argilla_settings(ratings=True)["guidelines"],
+    )
+    for text in texts:
+        assert [line for line in text.splitlines() if line.startswith("- ")] == SOURCE.splitlines()
+        assert all(f"\n{name}" in text for name in RATINGS)
 
 
 @pytest.mark.parametrize(
