@@ -176,10 +176,11 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         )
 
     def _default_columns(self) -> Sequence[str]:
-        """With that of success once it is fitted to verdicts."""
-        fitted = self.services.example_probes.success_in_force() is not None
+        """With that of success once it is fitted to verdicts and tells anything."""
+        success = self.services.example_probes.success_in_force()
+        tells = success is not None and success.tells
         return [
-            key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (fitted and key == "success")
+            key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (tells and key == "success")
         ]
 
     def _read(self, place: int | None = None) -> None:
