@@ -309,6 +309,10 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Back to the list."""
         self.table.focus()
 
+    def listed(self) -> Filter:
+        """The filter of the list."""
+        return self.query_shown.filter
+
     def filter_by(self, wanted: Filter) -> None:
         """Lists the conversations that match a filter."""
         self.query_one(FilterLine).put(wanted)
