@@ -62,9 +62,9 @@ def ends(low: float, high: float) -> str:
 
 
 def figure(value: float) -> str:
-    """A figure in [-1, 1] with two digits and without its leading zero: `.63`, `-.25`, `1.00`."""
-    text = f"{value:.2f}"
-    return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("-.00", ".00")
+    """A figure in [-1, 1] with two digits and without its leading zero: `.63`, `−.25`, `1.00`."""
+    text = f"{value:.2f}".replace("-", "−")
+    return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("−.00", ".00")
 
 
 def figure_range(low: float, high: float) -> str:

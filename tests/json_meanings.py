@@ -7,9 +7,9 @@ from __future__ import annotations
 
 MAPS = frozenset(
     {
-        "added", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters", "kept_from_models",
-        "languages", "means", "not_read", "orphans", "people", "personal", "reasons", "redacted", "rows", "several_ids",
-        "unknown_parts",
+        "added", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
+        "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
+        "reasons", "redacted", "rows", "several_ids", "unknown_parts",
     }
 )  # fmt: skip
 """Objects whose names are data, such as names of people."""

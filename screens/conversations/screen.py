@@ -259,6 +259,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _fetch(self, ids: Sequence[int]) -> list[ConversationRow]:
         rows = self.services.conversations.rows(ids)
+        self._columns.rule = self.services.conversations.rule()
         if self._columns.digits is None:
             scored = next((row for row in rows if row.p_end is not None), None)
             score = self.services.conversations.score(scored.id) if scored is not None else None
