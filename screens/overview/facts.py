@@ -113,7 +113,7 @@ def parts_content(parts: list[Part]) -> Content:
         Content.assemble(
             (f"{_short_name(part.name):<24} ", "bold"),
             (
-                number_format.rate(part.counts.complete, part.counts.scored).rjust(
+                number_format.rate(part.counts.complete, part.counts.scored).ljust(
                     number_format.RATE_WIDTH
                 ),
                 "$tone-complete",
