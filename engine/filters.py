@@ -2,7 +2,7 @@
 
 A filter is a line of terms that must all hold: `state:incomplete turns>5 -tag:spam "refund please"`.
 
-    word, "some words"      occurs in a message (a word also as the beginning of one)
+    word, "some words"      occurs in a message (a word also as the beginning of one), with its signs
     field:a,b               is a or b; for a number or a date, equals it or begins with it
     field:3..7              lies in the range, ends included
     field>5  >=  <  <=      compares
@@ -155,12 +155,18 @@ def _words(text: str) -> list[_Word]:
 
 def _term(word: _Word) -> Term:
     text, quoted, at = word.text, word.quoted, word.at
-    negated = text.startswith("-") and len(text) > 1 and not quoted[0]
+    negated = text.startswith("-") and not quoted[0]
     if negated:
         text, quoted, at = text[1:], quoted[1:], at + 1
+        if not text or (text.startswith("-") and not quoted[0]):
+            raise FilterError(
+                "A - stands before the term that does not hold, without a space.",
+                f'Like -tag:spam. To search for the text itself, quote it: "-{text}".',
+                at - 1,
+            )
     head = _head(text, quoted)
     if head is None:
-        if not text:
+        if not text.replace("\0", " ").strip():
             raise FilterError("Nothing is between the quotation marks.", "Write a word there.", at)
         return Term(TEXT, ":", (text,), negated, whole=any(quoted))
     written, sign, end = head

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 BAR_WIDTH = 8
-_Z95 = 1.959964
+RATE_WIDTH = 14
+"""Cells of `rate`."""
+_Z95 = 1.959963984540054
 
 
 def digits_for(noise: float | None) -> int:
@@ -60,9 +62,9 @@ def ends(low: float, high: float) -> str:
 
 
 def figure(value: float) -> str:
-    """A figure in [-1, 1] with two digits and without its leading zero: `.63`, `-.25`, `1.00`."""
-    text = f"{value:.2f}"
-    return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("-.00", ".00")
+    """A figure in [-1, 1] with two digits and without its leading zero: `.63`, `−.25`, `1.00`."""
+    text = f"{value:.2f}".replace("-", "−")
+    return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("−.00", ".00")
 
 
 def figure_range(low: float, high: float) -> str:
@@ -83,17 +85,26 @@ def bar(p: float | None, width: int = BAR_WIDTH) -> str:
     return "▇" * full + "▁" * (width - full)
 
 
-def rate(part: int, whole: int) -> str:
-    """A share with the half-width of its 95% Wilson interval, `71% ± 3`; a dash when there is nothing to share."""
-    if whole <= 0:
-        return "–"
-    share = part / whole
-    z2 = _Z95 * _Z95
+def share_ends(part: int, whole: int) -> tuple[float, float]:
+    """The ends of the 95% score interval of a share (Wilson 1927, JASA 22), both in [0, 1]; `whole` is positive."""
+    share, z2 = part / whole, _Z95 * _Z95
+    middle = (share + z2 / (2 * whole)) / (1 + z2 / whole)
     half = (
         _Z95 * math.sqrt(share * (1 - share) / whole + z2 / (4 * whole * whole)) / (1 + z2 / whole)
     )
-    shown = f"{100 * half:.0f}" if half >= 0.0095 else f"{100 * half:.1f}"
-    return f"{100 * share:.0f}% ± {shown}"
+    return 0.0 if part == 0 else middle - half, 1.0 if part == whole else middle + half
+
+
+def rate(part: int, whole: int) -> str:
+    """A share with the ends of its 95% interval, `71% [68, 74]`; a dash when there is nothing to share.
+
+    Its lower end is never written as 100, and its upper end never as 0.
+    """
+    if whole <= 0:
+        return "–"
+    low, high = share_ends(part, whole)
+    bottom, top = min(99, round(100 * low)), max(1, round(100 * high))
+    return f"{100 * part / whole:.0f}% [{bottom}, {top}]"
 
 
 def counted(number: int, one: str) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 MAPS = frozenset(
     {
-        "added", "conflicts", "correlations", "decisions", "features", "figures", "filters", "kept_from_models",
-        "languages", "means", "not_read", "orphans", "people", "personal", "reasons", "redacted", "rows", "several_ids",
-        "unknown_parts",
+        "added", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
+        "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
+        "reasons", "redacted", "rows", "several_ids", "unknown_parts",
     }
 )  # fmt: skip
 """Objects whose names are data, such as names of people."""
@@ -153,6 +153,7 @@ MEANINGS = {
     "calibrate: covered": "share of the scored conversations in a decile that has a verdict",
     "created_at": "time that the log gives",
     "cut": "conversations that are cut",
+    "dates": "fields of the metadata from which the time of a conversation was taken",
     "decision": "the decision",
     "decisions": "decisions on merges, by their kind",
     "description": "one sentence",

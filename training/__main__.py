@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from pathlib import Path
 
 from engine import network_guard
@@ -25,6 +26,8 @@ _LOCK_SECONDS = 2.0
 
 def main(words: list[str]) -> int:
     """Trains one run; returns 0 when an adapter was made."""
+    # What libraries will change some day, a person who trains cannot act on.
+    warnings.filterwarnings("ignore", category=FutureWarning)
     if len(words) != 1 or not Path(words[0]).is_dir():
         print("usage: python -m training RUN_DIR", file=sys.stderr)  # noqa: T201
         return USAGE

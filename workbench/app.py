@@ -164,13 +164,20 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         if event.key == "escape" and self._leaves_tour():
             self.tour_at = None
             return
-        waited_for = event.key in keys_of(self.screen, TOUR[self.tour_at].action)
+        waiting = keys_of(self.screen, TOUR[self.tour_at].action)
+        if event.key == "enter" and waiting and self._is_at_home():
+            event = events.Key(waiting[0], waiting[0])
+        waited_for = event.key in waiting
         await super().on_event(event)
         if waited_for:
             last = self.tour_at + 1 == len(TOUR)
             self.tour_at = None if last else self.tour_at + 1
             if last:
                 self.notify("That was the tour. `workbench tour` repeats it.", markup=False)
+
+    def _is_at_home(self) -> bool:
+        """Whether the overview is in front, where enter goes on with the tour in place of the next step of the work."""
+        return self.current_mode == "overview" and self._leaves_tour()
 
     def _leaves_tour(self) -> bool:
         """Whether escape leaves the tour here: not where it closes a dialog or gives up writing."""

@@ -11,13 +11,13 @@ figures of the verdicts are given.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.number_format import share_ends
 from engine.records.calibration import (
     MIN_OF_EACH,
     MIN_VERDICTS,
@@ -41,17 +41,11 @@ BINS = 10
 DRAWS = 2_000
 OPTIMISM_DRAWS = 400
 SEED = 20_240_917
-_Z95 = 1.959963984540054
 
 
 def wilson(part: int, of: int) -> Share:
-    """A share with its score interval (Wilson 1927, JASA 22); `of` is positive."""
-    share, z2 = part / of, _Z95 * _Z95
-    middle = (share + z2 / (2 * of)) / (1 + z2 / of)
-    half = _Z95 * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of)) / (1 + z2 / of)
-    low = 0.0 if part == 0 else middle - half
-    high = 1.0 if part == of else middle + half
-    return Share(part, of, low, high)
+    """A share with its score interval (`number_format.share_ends`); `of` is positive."""
+    return Share(part, of, *share_ends(part, of))
 
 
 def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:

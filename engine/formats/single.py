@@ -10,6 +10,7 @@ from engine.conversation import MOST_MESSAGES
 from engine.formats.accounting import account
 from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
+from engine.formats.messages.times import dated
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named
@@ -35,6 +36,9 @@ def parse(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
     counted = account(frame.value, conversation, draft, reader.left_out, outer)
     for leak in leaks:
         counted.hide(leak)
+    conversation, field = dated(conversation)
+    if field:
+        counted.date(field, str(conversation.created_at))
     return Parsed(frame.number, frame.raw, conversation, leaks, counted)
 
 

@@ -16,6 +16,9 @@ NOT = "not-"
 LEAST_OF_EACH = 10
 """Fewest examples of either kind with which the result is shown as a figure; docs/results/verdicts.md says why."""
 
+CHANCE = 0.5
+"""AUROC of a probe that knows nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExampleProbeTest:
@@ -46,6 +49,12 @@ class ExampleProbeTest:
         """Whether there are examples enough for its figures to be shown."""
         return min(self.positive, self.negative) >= LEAST_OF_EACH
 
+    @property
+    def tells(self) -> bool:
+        """Whether its probabilities mean anything: there are examples enough, and the interval of the AUROC is above
+        chance."""
+        return self.enough and self.auroc.low > CHANCE
+
 
 @dataclass(frozen=True, slots=True)
 class ExampleProbe:
@@ -62,6 +71,11 @@ class ExampleProbe:
     threshold: float
     marks: int
     test: ExampleProbeTest | None
+
+    @property
+    def tells(self) -> bool:
+        """Whether its probabilities mean anything."""
+        return self.test is not None and self.test.tells
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class Account:
         hidden: What the leak guard kept from models, by its rule; of a field of the record by rule and name.
         ids: Fields that name another conversation than the one to which their record went.
         out_of_order: Conversations in which a message has an earlier time than one before it.
+        dates: Fields of the metadata from which the time of the conversation was taken.
     """
 
     chars: dict[Place, int] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Account:
     hidden: dict[str, Unread] = field(default_factory=dict)
     out_of_order: int = 0
     ids: dict[str, Unread] = field(default_factory=dict)
+    dates: dict[str, Unread] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -93,6 +95,10 @@ class Account:
         """Counts a field that names another conversation."""
         _count(self.ids, key, Unread(1, len(other_id), other_id[:_EXAMPLE]))
 
+    def date(self, key: str, time: str) -> None:
+        """Counts a conversation whose time was taken from a field of its metadata."""
+        _count(self.dates, key, Unread(1, len(time), time))
+
     def include(self, other: Account) -> None:
         """Adds the counts of another account."""
         self.out_of_order += other.out_of_order
@@ -106,6 +112,8 @@ class Account:
             _count(self.hidden, name, unread)
         for name, unread in other.ids.items():
             _count(self.ids, name, unread)
+        for name, unread in other.dates.items():
+            _count(self.dates, name, unread)
 
 
 def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
@@ -202,7 +210,7 @@ class SourceReport:
         """The report of which `to_json` made this."""
         found = json.loads(text)
         account = found["account"]
-        for kind in ("lost", "unknown", "hidden", "ids"):
+        for kind in ("lost", "unknown", "hidden", "ids", "dates"):
             account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
         found["account"] = Account(**account)
         found["detection"] = Detection(**found["detection"])

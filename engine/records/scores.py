@@ -54,6 +54,13 @@ class DecisionRule:
             return State.BORDERLINE
         return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
 
+    def digits(self, p_end_normalised: float, digits: int) -> int:
+        """The digits with which a score is written: these, or up to three where the rounded score would have another
+        state, so that equal numbers do not stand in different states."""
+        state = self.state(p_end_normalised)
+        enough = (n for n in range(digits, 3) if self.state(round(p_end_normalised, n)) is state)
+        return next(enough, 3)
+
 
 @dataclass(frozen=True, slots=True)
 class EndingTest:

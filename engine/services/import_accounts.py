@@ -51,6 +51,9 @@ def account_lines(
         for name, one in account.ids.items():
             some = f"{counted(one.times, 'time')}, such as {one_line(one.example, 60)!r}"
             lines.append(f"  several ids: `{name}` names another conversation {some}")
+        for name, one in account.dates.items():
+            some = f"{counted(one.times, 'time')}, such as {one_line(one.example, 60)}"
+            lines.append(f"  time of the conversation: taken from `{name}` {some}")
         if account.out_of_order:
             some = counted(account.out_of_order, "conversation")
             lines.append(f"  in {some} a message has an earlier time than one before it")

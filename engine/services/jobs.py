@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.events import JobProgress
+from engine.filters import Filter
 from engine.jobs.runner import JobRunner
 from engine.records.runs import Estimate, RunRow
 from engine.records.scores import Mode
@@ -44,18 +45,19 @@ class JobService:
             config = score_sets.config_in_force(conn)
         return None if config is None else name_of(config)
 
-    def estimate_scoring(self, mode: Mode) -> Estimate:
-        """Cost of scoring what the mode has not scored yet. May count tokens, so it takes its time."""
-        return self._scoring().estimate(self._run_of(mode))
+    def estimate_scoring(self, mode: Mode, wanted: Filter | None = None) -> Estimate:
+        """Cost of scoring what of a filter the mode has not scored yet. May count tokens, so it takes its time."""
+        return self._scoring().estimate(self._run_of(mode, wanted))
 
-    def start_scoring(self, mode: Mode) -> int:
-        """Starts scoring and then remaining tasks in the background; returns the job id."""
-        return self._runner.start(self._run_of(mode).stages)
+    def start_scoring(self, mode: Mode, wanted: Filter | None = None) -> int:
+        """Starts scoring what a filter selects, or all, and then remaining tasks in the background; returns the job
+        id."""
+        return self._runner.start(self._run_of(mode, wanted).stages)
 
-    def _run_of(self, mode: Mode) -> ScoringRun:
+    def _run_of(self, mode: Mode, wanted: Filter | None) -> ScoringRun:
         from engine.services.run_requests import ScoringRequest
 
-        return self._scoring().run(ScoringRequest(mode=mode))
+        return self._scoring().run(ScoringRequest(mode=mode, filter=wanted or Filter()))
 
     def start_import(
         self,

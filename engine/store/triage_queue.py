@@ -33,7 +33,8 @@ from engine.records.example_probes import SUCCESS
 from engine.records.scores import DecisionRule, State
 from engine.records.triage import NO_NAME, QueueOrder, TriageItem, TriagePage
 from engine.store import conversations, second_verdicts, settings, trees
-from engine.store.completeness import example_probes
+from engine.store.completeness import example_probes, score_sets
+from engine.store.completeness.score_sets import ScoreConfig
 from engine.store.completeness.scores import state_sql
 from engine.store.idset import IdSet, read_ids
 from engine.store.sql import chunks, placeholders, snapshot
@@ -189,9 +190,8 @@ def _disagreeing(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: IdSet, page: int
 ) -> tuple[list[TriageItem], int]:
     """Every conversation once, with the configuration that differs most from the one that is shown."""
-    names = {
-        row[0]: (row[1], row[2])
-        for row in conn.execute("SELECT config_hash, mode, model FROM score_config")
+    sets = {
+        one.config_hash: (number, one) for number, one in enumerate(score_sets.configs(conn), 1)
     }
     items: list[TriageItem] = []
     seen: set[int] = set()
@@ -212,17 +212,26 @@ def _disagreeing(
             continue
         seen.add(key)
         if len(items) < page:
-            both = names[config or ""], names[name]
-            by_model = both[0][0] == both[1][0]
-            names_shown = [model if by_model or mode == "outside" else mode for mode, model in both]
+            first, second = _names(sets[config or ""], sets[name])
             items.append(
                 TriageItem(
                     key,
-                    f"disagreement: {names_shown[0]} says {rule.state(shown)},"
-                    f" {names_shown[1]} says {rule.state(other)}",
+                    f"disagreement: {first} says {rule.state(shown)},"
+                    f" {second} says {rule.state(other)}",
                 )
             )
     return items, len(seen)
+
+
+def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
+    """What tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
+    by_model = len({one.mode for _, one in both}) == 1
+    names = [one.model if by_model or one.mode == "outside" else one.mode for _, one in both]
+    if len(set(names)) == 1:
+        names = [one.adapter or one.model for _, one in both]
+    if len(set(names)) == 1:
+        names = [f"set {number} ({name})" for (number, _), name in zip(both, names, strict=True)]
+    return names
 
 
 def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> tuple[list[TriageItem], int]:
@@ -243,6 +252,7 @@ def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> tuple[list[Tri
 
 
 def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+    newest = example_probes.newest(conn, SUCCESS)
     left = dict.fromkeys(waiting)
     items: list[TriageItem] = []
     for key, p in example_probes.in_order(conn, SUCCESS):
@@ -250,9 +260,16 @@ def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> li
             return items
         if key in left:
             del left[key]
-            items.append(TriageItem(key, _informative_why(p)))
-    why = "no probability of success: its hidden states are not kept"
-    return items + [TriageItem(key, why) for key in list(left)[: page - len(items)]]
+            items.append(TriageItem(key, _informative_why(p if newest and newest.tells else None)))
+    judged = example_probes.unranked(conn, SUCCESS)
+    return items + [
+        TriageItem(key, _JUDGED_THEN if key in judged else _NOT_RANKED)
+        for key in list(left)[: page - len(items)]
+    ]
+
+
+_JUDGED_THEN = "not ranked: it had a verdict when the order was made"
+_NOT_RANKED = "not ranked: its hidden states were not there when the order was made"
 
 
 def _informative_why(p: float | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from engine import number_format
 from engine.records.conversations import ConversationRow
+from engine.records.scores import DecisionRule
 from engine.text import one_line
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
@@ -43,12 +44,14 @@ class ListColumns:
 
     Attributes:
         digits: Significant digits of a probability; None while no score has been read.
+        rule: What makes states of scores.
         found: Pattern whose matches are highlighted in the opening; None highlights nothing.
         hits: Gives the number of messages of a conversation that match the search; None while it is not known.
     """
 
     def __init__(self, hits: Callable[[int], int | None]) -> None:
         self.digits: int | None = None
+        self.rule = DecisionRule()
         self.found: re.Pattern[str] | None = None
         self.hits = hits
 
@@ -86,10 +89,8 @@ class ListColumns:
         if p is None:
             return [("–", "tone--muted")]
         tone = STATE_LOOKS[row.state].tone_class
-        return [
-            (number_format.bar(p), tone),
-            (" " + number_format.probability(p, self.digits or 2), ""),
-        ]
+        digits = self.rule.digits(p, self.digits or 2)
+        return [(number_format.bar(p), tone), (" " + number_format.probability(p, digits), "")]
 
     def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
         text = one_line(row.opening)

@@ -33,7 +33,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "verdict": "your verdict",
     "tag": "your tag",
 }
-_JUDGING = ("state", "verdict", "p", "success", "remaining", "disagreement")
+_OUTCOME = ("state", "verdict", "p", "success", "remaining", "disagreement")
 """Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
 
 
@@ -43,13 +43,15 @@ class ListCounts:
 
     Attributes:
         everything: Of the project.
-        matching: Of what matches apart from the terms on the outcome (state, verdict, p).
+        matching: Of what matches.
         scores: The set of scores that the states come from; empty without scores.
+        has_rate: Whether what matches was not chosen by its outcome, so that its completion rate means something.
     """
 
     everything: Counts
     matching: Counts
     scores: str = ""
+    has_rate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,10 @@ class Listing:
 def read_counts(services: Services, query: ListQuery) -> ListCounts:
     """Counts what belongs to the list of a query."""
     conversations = services.conversations
-    scope = query.filter.without(*_JUDGING)
     everything = conversations.counts()
-    matching = conversations.counts(ListQuery(scope)) if scope else everything
-    return ListCounts(everything, matching, services.score_sets.name_in_force())
+    matching = conversations.counts(query) if query.filter else everything
+    has_rate = query.filter == query.filter.without(*_OUTCOME)
+    return ListCounts(everything, matching, services.score_sets.name_in_force(), has_rate)
 
 
 def next_state(query: ListQuery) -> ListQuery:

@@ -176,10 +176,11 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         )
 
     def _default_columns(self) -> Sequence[str]:
-        """With that of success once it is fitted to verdicts."""
-        fitted = self.services.example_probes.success_in_force() is not None
+        """With that of success once it is fitted to verdicts and tells anything."""
+        success = self.services.example_probes.success_in_force()
+        tells = success is not None and success.tells
         return [
-            key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (fitted and key == "success")
+            key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (tells and key == "success")
         ]
 
     def _read(self, place: int | None = None) -> None:
@@ -258,6 +259,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _fetch(self, ids: Sequence[int]) -> list[ConversationRow]:
         rows = self.services.conversations.rows(ids)
+        self._columns.rule = self.services.conversations.rule()
         if self._columns.digits is None:
             scored = next((row for row in rows if row.p_end is not None), None)
             score = self.services.conversations.score(scored.id) if scored is not None else None
@@ -307,6 +309,10 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def on_filter_line_exited(self) -> None:
         """Back to the list."""
         self.table.focus()
+
+    def listed(self) -> Filter:
+        """The filter of the list."""
+        return self.query_shown.filter
 
     def filter_by(self, wanted: Filter) -> None:
         """Lists the conversations that match a filter."""

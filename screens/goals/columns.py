@@ -105,7 +105,7 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         Column("label", "goal", 20, label, flexible=True),
         Column("size", "size", 8, lambda r: [(f"{r[1].size:,}", "")], right=True, keep=8),
         Column("share", "share", number_format.BAR_WIDTH + 6, share, keep=5),
-        Column("rate", "complete", number_format.BAR_WIDTH + 10, rate, keep=7),
+        Column("rate", "complete", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate, keep=7),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),
         Column("leaves", "leaves", 6, leaves, right=True, keep=3),
         Column("spread", "spread", 6, lambda r: [(number_format.probability(r[1].spread), "tone--muted")],

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from engine import number_format
 from engine.filters import Filter, Term
 from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
+from engine.services.comparison.two_samples import all_differ
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.figures import Figure, choose_figure
@@ -26,6 +27,8 @@ from screens.widgets.row_table import Column, Piece, RowTable
 LEVELS = "▁▂▃▄▅▆▇█"
 MOST_PERIODS = 24
 """The latest periods, which the line of a group shows."""
+SURE = 0.05
+"""p below which a change is bright."""
 BY = {"month": "by month", "import": "by import"}
 
 
@@ -38,6 +41,7 @@ class Drift:
         goal: The value of the filter field `goal` that selects it.
         shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
+        p: Of no change from the first period to the last, by Holm's method over all groups.
     """
 
     at: int
@@ -46,6 +50,7 @@ class Drift:
     shares: tuple[float, ...]
     first: GroupStates
     last: GroupStates
+    p: float = 1.0
 
     @property
     def change(self) -> float:
@@ -56,19 +61,25 @@ class Drift:
 def drifts(
     periods: Sequence[GroupPeriod], groups: Sequence[GoalGroup]
 ) -> tuple[list[str], list[Drift]]:
-    """The names of the periods, oldest first, and the drift of each group, largest change first."""
+    """The names of the periods, oldest first, and the drift of each group: the surest change first, of equally sure
+    ones the largest."""
     names = list(dict.fromkeys(period.period for period in periods))[-MOST_PERIODS:]
     found = {(period.period, period.group): period for period in periods}
     if not names:
         return [], []
-    lines = []
+    sizes = [sum(one.size for one in periods if one.period == names[at]) for at in (0, -1)]
+    lines: list[Drift] = []
+    tested: list[tuple[int, int, int, int]] = []
     for group in groups:
         rows = [found.get((name, group.id)) for name in names]
         states = [row.states if row is not None else GroupStates() for row in rows]
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
         label = label_of(group, 200)
+        first, last = (0 if row is None else row.size for row in (rows[0], rows[-1]))
+        tested.append((first, sizes[0], last, sizes[1]))
         lines.append(Drift(0, goal_value(group, groups), label, shares, states[0], states[-1]))
-    lines.sort(key=lambda line: -abs(line.change))
+    lines = [replace(line, p=p) for line, p in zip(lines, all_differ(tested), strict=True)]
+    lines.sort(key=lambda line: (line.p, -abs(line.change)))
     return names, [replace(line, at=at) for at, line in enumerate(lines)]
 
 
@@ -108,6 +119,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
                 Column("first", "first", 6, lambda r: [(f"{100 * r.shares[0]:.1f}%", "")], right=True),
                 Column("last", "last", 6, lambda r: [(f"{100 * r.shares[-1]:.1f}%", "")], right=True),
                 Column("change", "points", 7, _change_cell, right=True),
+                Column("p", "p", 5, _p_cell, right=True),
                 Column("rate", "complete", 13, _rate_cell, right=True, keep=4),
             ],
             lambda ids: [self._drifts[at] for at in ids if at < len(self._drifts)],
@@ -142,7 +154,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         if names:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
             count = number_format.counted(len(names), self._by)
-            summary = f"{BY[self._by]} · {count} · {span} · largest change first"
+            summary = f"{BY[self._by]} · {count} · {span} · surest change first, p by Holm's method"
             self.query_one("#summary", Static).update(summary)
         self.table.show(array("q", range(len(found))))
 
@@ -176,6 +188,12 @@ def _change_cell(row: Drift) -> Sequence[Piece]:
     sign = "+" if row.change >= 0 else "−"
     return [
         (f"{sign}{abs(100 * row.change):.1f}", "tone--bright" if abs(row.change) >= 0.01 else "")
+    ]
+
+
+def _p_cell(row: Drift) -> Sequence[Piece]:
+    return [
+        (number_format.small_probability(row.p), "tone--bright" if row.p < SURE else "tone--muted")
     ]
 
 

@@ -87,7 +87,9 @@ class GoalTreeScreen(WorkbenchScreen[None]):
             [
                 Column("label", "goal and what it was made of", 24, _label_cell, flexible=True),
                 Column("size", "size", 8, lambda r: [(f"{r.group.size:,}", "")], right=True),
-                Column("rate", "complete", 9, _rate_cell, right=True, keep=5),
+                Column(
+                    "rate", "complete", number_format.RATE_WIDTH, _rate_cell, right=True, keep=5
+                ),
                 Column("act", "made by", 28, _act_cell, keep=4),
             ],
             lambda ids: [self._lines[at] for at in ids if at < len(self._lines)],

@@ -113,7 +113,9 @@ def parts_content(parts: list[Part]) -> Content:
         Content.assemble(
             (f"{_short_name(part.name):<24} ", "bold"),
             (
-                f"{number_format.rate(part.counts.complete, part.counts.scored):>9}",
+                number_format.rate(part.counts.complete, part.counts.scored).ljust(
+                    number_format.RATE_WIDTH
+                ),
                 "$tone-complete",
             ),
             (f"  n {part.counts.scored:,} of {part.counts.conversations:,}", "$tone-muted"),

@@ -275,15 +275,15 @@ def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
     if now.corrected is None:
         yield Step("verdicts", f"{number} to correct the rate for errors", time)
         return
-    half = (now.corrected.high - now.corrected.low) / 2
-    then = tightened(half, decided, more)
-    title = f"{number}: the corrected rate from ± {100 * half:.0f} to ± {100 * then:.0f}"
+    wide = now.corrected.high - now.corrected.low
+    then = tightened(wide, decided, more)
+    title = f"{number}: the corrected rate within {100 * then:.0f} points, now {100 * wide:.0f}"
     yield Step("verdicts", title, time)
 
 
-def tightened(half_width: float, verdicts: int, more: int) -> float:
-    """The half-width of an interval that rests on `verdicts` after so many more: it shrinks with `1 / √n`."""
-    return half_width * math.sqrt(verdicts / (verdicts + more))
+def tightened(width: float, verdicts: int, more: int) -> float:
+    """The width of an interval that rests on `verdicts` after so many more: it shrinks with `1 / √n`."""
+    return width * math.sqrt(verdicts / (verdicts + more))
 
 
 def _adapt(now: ProjectProgress) -> Step:

@@ -158,7 +158,7 @@ def score_lines(facts: Facts) -> Lines:
     lines = [("state", score.state.value)]
     if score.reason:
         lines.append(("reason", one_line(score.reason)))
-    shown = number_format.probability(score.p_end_normalised, digits)
+    shown = facts.shown(score.p_end_normalised)
     if score.mode == "probe":
         lines.append(
             ("score", f"{shown}  probability that it ends here, by a probe that never saw it")

@@ -243,10 +243,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             return []
         p = row[1].p_end_normalised
         tone = STATE_LOOKS[self._facts.rule.state(p)].tone_class
-        return [
-            (number_format.bar(p), tone),
-            (" " + number_format.probability(p, self._facts.digits), ""),
-        ]
+        return [(number_format.bar(p), tone), (" " + self._facts.shown(p), "")]
 
     # The current turn and the marked boundary, which follow each other
 
@@ -477,11 +474,7 @@ def _summary(facts: Facts) -> Content:
     row = facts.row
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised
-    number = (
-        f" {number_format.bar(p)} {number_format.probability(p, facts.digits)}"
-        if p is not None
-        else ""
-    )
+    number = f" {number_format.bar(p)} {facts.shown(p)}" if p is not None else ""
     reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
     return Content.assemble(
         (f"{look.glyph} {look.word}{number}", look.tone_variable),

@@ -439,12 +439,21 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         if not self.may_write():
             return
 
-        def chosen(mode: Mode | None) -> None:
-            if mode is not None:
-                self._start(lambda: self.services.jobs.start_scoring(mode))
-
         first = self.services.jobs.scoring_mode()
-        self.app.push_screen(RunDialog(self.services.jobs, first), chosen)
+        self.ask_scoring(first, self.listed())
+
+    def ask_scoring(self, first: Mode, listed: Filter | None = None) -> None:
+        """Asks for the mode and the conversations of a scoring run, and starts it."""
+
+        def chosen(answer: tuple[Mode, Filter] | None) -> None:
+            if answer is not None:
+                self._start(lambda: self.services.jobs.start_scoring(*answer))
+
+        self.app.push_screen(RunDialog(self.services.jobs, first, listed), chosen)
+
+    def listed(self) -> Filter | None:
+        """The filter of what the screen lists; None where it is no list."""
+        return None
 
     def action_import_files(self) -> None:
         """Asks for a file or folder, and imports it."""

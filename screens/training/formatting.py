@@ -229,7 +229,7 @@ def estimate_content(estimate: TrainingEstimate) -> Content:
     facts.append(
         f"about {number_format.duration(estimate.seconds)} ({source})"
         if estimate.seconds is not None
-        else "time unknown"
+        else "time unknown until the first steps"
     )
     lines.append(Content(" · ".join(facts)))
     needs = (

@@ -12,7 +12,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.records.scores import Mode
 from engine.services.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.services.training.request import TrainingRequest
 from engine.services.training.run_files import HiddenRun
@@ -20,7 +19,6 @@ from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog
-from screens.shell.dialogs.run import RunDialog
 from screens.shell.marking import Marking
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.training import formatting
@@ -447,11 +445,5 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
 
     def action_score(self) -> None:
         """Shows what scoring with the adapter in use costs, and starts it."""
-        if not self.may_write():
-            return
-
-        def chosen(mode: Mode | None) -> None:
-            if mode is not None:
-                self._start(lambda: self.services.jobs.start_scoring(mode))
-
-        self.app.push_screen(RunDialog(self.services.jobs, "tuned"), chosen)
+        if self.may_write():
+            self.ask_scoring("tuned")

@@ -8,10 +8,9 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Static
 
 from engine import number_format
-from engine.filters import ListQuery
+from engine.filters import ListQuery, parse_filter
 from engine.records.runs import Estimate
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.service import TreeService
@@ -66,7 +65,7 @@ def alpha_from(text: str, most: float = 1.0) -> float | None:
 
 
 class TreeRunForm(RunForm[TreeRequest, Estimate]):
-    """Asks for alpha and the place; the number of conversations is shown before anything starts."""
+    """Asks for the conversations, alpha and the place; the number of conversations is shown before anything starts."""
 
     PLACE = "tree-run"
     ASKS = "Grow response trees"
@@ -79,20 +78,22 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
 
     def fields(self) -> ComposeResult:
         """The conversations, alpha and the place."""
-        which = one_line(str(self._query.filter), 60) or "all conversations"
-        yield field_line("of", Static(Content.styled(which, "bold"), id="which"))
+        which = LineInput(str(self._query.filter), placeholder="all conversations", id="which")
+        yield field_line("of", which)
         yield field_line("alpha", LineInput(f"{DEFAULT.tree.alpha:g}", id="alpha"))
         yield field_line("where", Cycle([name for name, _ in PLACES.values()], id="where"))
         yield field_line("branches", Cycle([name for name, _ in GROWTHS.values()], id="branches"))
         yield field_line("model", Cycle([name for name, _ in ADAPTERS.values()], id="model"))
 
     def request(self) -> TreeRequest:
-        """The request that the fields make; raises WorkbenchError for a wrong alpha."""
+        """The request that the fields make; raises WorkbenchError for a wrong alpha or filter."""
         alpha = alpha_from(self.text("alpha"))
         mode = [*GROWTHS][self.at("branches")]
         tree = replace(DEFAULT.tree, alpha=0.0 if alpha is None else alpha, mode=mode)
         at, tuned = [*PLACES][self.at("where")], [*ADAPTERS][self.at("model")]
-        return replace(DEFAULT, tree=tree, at=at, tuned=tuned, filter=self._query.filter)
+        return replace(
+            DEFAULT, tree=tree, at=at, tuned=tuned, filter=parse_filter(self.text("which"))
+        )
 
     def cost(self, request: TreeRequest) -> Estimate:
         """The estimate of the run."""
@@ -110,6 +111,10 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
             return [*GROWTHS.values()][self.at("branches")][1]
         if field == "model":
             return [*ADAPTERS.values()][self.at("model")][1]
+        if field == "which":
+            return (
+                "A filter as in the list, such as state:incomplete; empty takes all conversations."
+            )
         return f"{ALPHA_HELP.capitalize()}." if field == "alpha" else ""
 
 

@@ -22,6 +22,7 @@ from screens.widgets.states import VERDICT_LOOKS
 
 Piece = tuple[str, str] | str
 WELL_COVERED = 0.8
+AT_CHANCE = "at chance: no list shows these probabilities until more verdicts tell the two apart"
 NAME_WIDTH = 18
 
 
@@ -157,6 +158,8 @@ def success_content(
         f" AUROC ({number_format.figure_range(area.low, area.high)})",
         (f" on {test.positive + test.negative:,} verdicts it did not see\n", "$tone-muted"),
     ]
+    if not test.tells:
+        parts.append((f"{AT_CHANCE}\n", "$tone-borderline"))
     if test.rate.corrected is not None:
         parts.append((format_estimate(test.rate.corrected), "bold $tone-bright"))
         parts.append((" succeeded, errors corrected", "$tone-muted"))

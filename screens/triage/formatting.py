@@ -108,9 +108,9 @@ def status_line(
     if status.itself.n:
         parts.append((f" · you with yourself {format_agreement(status.itself)}", ""))
     if status.success is not None and status.success.test is not None:
-        parts.append(
-            (f" · AUROC of success {number_format.figure(status.success.test.auroc.value)}", "")
-        )
+        area = number_format.figure(status.success.test.auroc.value)
+        chance = "" if status.success.tells else ", at chance"
+        parts.append((f" · AUROC of success {area}{chance}", ""))
     if status.change is not None:
         turned = status.change.up + status.change.down
         parts.append((f" · newer verdicts would change {turned:,} (K)", "$tone-accent"))

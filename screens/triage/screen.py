@@ -108,6 +108,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self._facts: Facts | None = None
         self._scored = True
         self._blind_offered = False
+        self._named = False
 
     def compose_body(self) -> ComposeResult:
         """Summary, status line, turns, evidence; or that nothing is left."""
@@ -278,6 +279,9 @@ class TriageScreen(WorkbenchScreen[None]):
         if conversation is None or not self.may_write():
             return
         self.pace.tick(self.clock())
+        if not (self.services.triage.annotator or self._named):
+            self._named = True  # once is enough
+            self.notify("Your verdicts are stored without a name; @ gives yours.", markup=False)
         if self.blind is not None:
             self._answer_again(self.blind, conversation, verdict)
             return

@@ -39,6 +39,12 @@ class Facts:
         """Significant digits of a probability, from the batch noise of the model that scored."""
         return number_format.digits_for(self.score.noise if self.score is not None else None)
 
+    def shown(self, p: float | None) -> str:
+        """A score with its significant digits, and with more where its state needs them."""
+        if p is None:
+            return number_format.probability(p)
+        return number_format.probability(p, self.rule.digits(p, self.digits))
+
 
 def load_facts(services: Services, conversation_id: int) -> Facts:
     """Reads all facts; raises WorkbenchError when the conversation is gone."""

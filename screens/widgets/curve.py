@@ -29,6 +29,11 @@ class CurveData:
     digits: int = 2
     last_turn: int = 0
 
+    def shown(self, point: CurvePoint) -> str:
+        """The score of a point, with as many digits as its state needs."""
+        p = point.p_end_normalised
+        return number_format.probability(p, self.rule.digits(p, self.digits))
+
     @property
     def words(self) -> str:
         """A sentence about the curve, see `format_reach`."""
@@ -133,7 +138,7 @@ class Curve(Widget):
         point = self._data.points[at]
         rule = self._data.rule
         tone = STATE_LOOKS[rule.state(point.p_end_normalised)].tone_class
-        number = number_format.probability(point.p_end_normalised, self._data.digits)
+        number = self._data.shown(point)
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
         parts = [
             *self._row(columns, at, 0, 1),
@@ -148,7 +153,7 @@ class Curve(Widget):
         base = self.rich_style
         point = self._data.points[at]
         first = next(index for index, column in enumerate(columns) if at in column)
-        number = number_format.probability(point.p_end_normalised, self._data.digits)
+        number = self._data.shown(point)
         label = f"turn {point.turn} {number}"
         state = self._data.rule.state(point.p_end_normalised)
         tone = self.get_component_rich_style(STATE_LOOKS[state].tone_class, partial=True)

@@ -72,7 +72,7 @@ def why_content(facts: Facts, why: str = "") -> Content:
     parts.append((f"{look.glyph} {look.word}", look.tone_variable))
     if p is not None:
         parts.append((f"  {number_format.bar(p)} ", look.tone_variable))
-        parts.append((number_format.probability(p, facts.digits), f"bold {look.tone_variable}"))
+        parts.append((facts.shown(p), f"bold {look.tone_variable}"))
         threshold = number_format.probability(facts.rule.threshold)
         parts.append((f"  threshold {threshold}", "$tone-muted"))
         if words := curve_data(facts).words:
@@ -110,7 +110,7 @@ def requests_content(facts: Facts) -> Content:
     lines = []
     for one in facts.requests:
         look = STATE_LOOKS[one.state]
-        p = "" if one.p is None else f" {number_format.probability(one.p, facts.digits)}"
+        p = "" if one.p is None else f" {facts.shown(one.p)}"
         lines.append(
             Content.assemble(
                 (f"turn {one.turn:<3} ", "$tone-muted"),

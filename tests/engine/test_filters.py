@@ -130,6 +130,10 @@ class TestRefusing:
             ("tool<x", 4, "compared"),
             ("leaves>-1", 7, "no value"),
             ('""', 0, "Nothing"),
+            ('a -"  "', 3, "Nothing"),
+            ("a - tag:b", 2, "without a space"),
+            ('-""', 0, "without a space"),
+            ("--force", 0, "without a space"),
         ],
     )
     def test_an_error_says_where(self, text: str, at: int, told: str) -> None:

@@ -53,16 +53,20 @@ class TestProbability:
 
 class TestRate:
     def test_known_interval(self) -> None:
-        """710 of 1,000 is 71% with the Wilson half-width of 3 points."""
-        assert number_format.rate(710, 1_000) == "71% ± 3"
+        """710 of 1,000 is 71% with the Wilson interval of 68 to 74%."""
+        assert number_format.rate(710, 1_000) == "71% [68, 74]"
 
     def test_certain_only_in_appearance(self) -> None:
-        """Ten of ten has a half-width of 14 points, not zero."""
-        assert number_format.rate(10, 10) == "100% ± 14"
+        """The interval of ten of ten reaches down to 72%."""
+        assert number_format.rate(10, 10) == "100% [72, 100]"
 
-    def test_large_samples_get_a_decimal(self) -> None:
-        """A half-width below one point has a decimal."""
-        assert number_format.rate(8_528, 12_011) == "71% ± 0.8"
+    @given(st.integers(1, 10**6), st.floats(0, 1))
+    def test_an_interval_never_leaves_its_range(self, whole: int, share: float) -> None:
+        """Both ends lie in 0 to 100% and around the share, and the text has its width."""
+        part = round(share * whole)
+        low, high = number_format.share_ends(part, whole)
+        assert 0 <= low <= part / whole <= high <= 1
+        assert len(number_format.rate(part, whole)) <= number_format.RATE_WIDTH
 
     def test_nothing(self) -> None:
         """Without conversations a dash stands for the rate."""

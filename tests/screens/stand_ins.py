@@ -8,6 +8,7 @@ from typing import NoReturn, cast
 
 from engine.errors import WorkbenchError
 from engine.events import JobProgress
+from engine.filters import Filter
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.records.conversations import ConversationRow
@@ -37,13 +38,15 @@ class RecordedJobs(JobService):
         self.started: list[object] = []
         self.cancelled: list[int] = []
 
-    def estimate_scoring(self, mode: Mode) -> Estimate:
+    def estimate_scoring(self, mode: Mode, wanted: Filter | None = None) -> Estimate:
+        if wanted:
+            return Estimate(13, 20_000, 3_450.0, 5.8, "SmolLM2-135M-Instruct (BF16)")
         if mode == "tuned":
             raise WorkbenchError("There is no adapter.", "Train one, or name one with --adapter.")
         return Estimate(812, 1_240_000, 3_450.0, 359.4, "SmolLM2-135M-Instruct (BF16)")
 
-    def start_scoring(self, mode: Mode) -> int:
-        self.started.append(mode)
+    def start_scoring(self, mode: Mode, wanted: Filter | None = None) -> int:
+        self.started.append((mode, str(wanted)) if wanted else mode)
         return len(self.started)
 
     def start_import(self, paths: Sequence[str], format: str | None = None, *flags: bool) -> int:

@@ -97,6 +97,14 @@ class TestWords:
         assert "--create" in done.stderr.decode()
         assert not list(tmp_path.glob("octobre*"))
 
+    def test_logs_that_are_not_there_are_no_new_project(self, tmp_path: Path) -> None:
+        """A path that ends like a file of logs and leads nowhere is refused; no project of its name is offered."""
+        done = workbench(tmp_path / "nosuch.jsonl")
+
+        assert done.returncode == 2
+        assert "There is no file" in done.stderr.decode()
+        assert "--create" not in done.stderr.decode()
+
     @pytest.mark.parametrize(
         ("words", "said"),
         [

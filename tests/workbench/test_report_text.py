@@ -28,7 +28,7 @@ def test_aligned_with_the_ends_of_intervals() -> None:
     """Text is aligned to the left and figures to the right, in cells; unknown figures are a dash; notes come last."""
     assert table_lines(TABLE, longest=8) == [
         "figure        n  AUROC         95%  acc.  gain           95%",
-        "质量      1,204    .63  .50 to .73   .90  +.00  -.10 to 1.00",
+        "质量      1,204    .63  .50 to .73   .90  +.00  −.10 to 1.00",
         "a long …      9      -           -     -                      3 have none",
     ]
 

@@ -55,6 +55,11 @@ def run_success(arguments: argparse.Namespace) -> int:
     lines = _lines(found, "complete", "incomplete", "succeeded")
     if in_force is None:
         lines.append(f"not in force       {LEAST_OF_EACH} verdicts of each kind are needed")
+    elif not in_force.tells:
+        lines.append(
+            "at chance          no list shows these probabilities until more verdicts tell"
+        )
+        lines.append("                   the two apart")
     elif change is not None and change.then.marks != change.now.marks:
         lines.append(f"not in force       {_change_text(change)}; --use takes it over")
     else:

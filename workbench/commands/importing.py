@@ -187,6 +187,7 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
         "unknown_parts": {name: asdict(one) for name, one in account.unknown.items()},
         "kept_from_models": {name: asdict(one) for name, one in account.hidden.items()},
         "several_ids": {name: asdict(one) for name, one in account.ids.items()},
+        "dates": {name: asdict(one) for name, one in account.dates.items()},
         "out_of_order": account.out_of_order,
         "warning": account.warns,
     }

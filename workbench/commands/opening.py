@@ -14,6 +14,8 @@ from workbench.exits import DONE
 from workbench.terminal import on_terminal
 
 SQLITE = b"SQLite format 3\x00"
+PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
+"""Endings with which a file that is not there may be meant as a new project; others are those of logs."""
 
 THEMES = ("dark", "light", "high-contrast", "ansi")
 """The themes of `screens.shell.themes`, repeated here so that a wrong name is refused without importing the screens."""
@@ -147,8 +149,13 @@ def _confirm_new(path: Path) -> None:
     """Asks on the terminal whether to make a project.
 
     Raises:
-        UsageError: The answer is not yes, or there is no terminal to ask on.
+        NotFound: Its ending is not that of a project, the answer is not yes, or there is no terminal to ask on.
     """
+    if path.suffix.lower() not in PROJECT_ENDINGS:
+        raise NotFound(
+            f"There is no file {path}.",
+            "Check the path. `workbench FILE...` reads logs; a project ends in .wb.",
+        )
     near = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
     meant = f"Did you mean {path.with_name(near[0])}? " if near else ""
     if on_terminal():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.completeness.calibration import wilson
 from engine.records.interval import Z95, Interval
-from engine.validate.statistics.significance import two_sided
+from engine.validate.statistics.significance import holm, two_sided
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,6 +46,17 @@ def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
     share = parts / cases
     error = math.sqrt(share * (1 - share) * (1 / of + 1 / other_of))
     return two_sided((other_part / other_of - part / of) / error)
+
+
+def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
+    """The p values of `shares_differ` for several pairs of shares, corrected by Holm's method; 1 for a side without
+    cases.
+
+    Args:
+        pairs: (part, of, other part, other of) of each pair.
+    """
+    found = [shares_differ(*pair) if pair[1] and pair[3] else 1.0 for pair in pairs]
+    return [1.0 if p is None else p for p in holm(found)]
 
 
 def mean_difference(values: Floats, other: Floats) -> tuple[Interval, float] | None:

@@ -123,7 +123,7 @@ class RunHistory:
             epochs=config.epochs if config else None,
             loss=newest.get("loss"),
             tokens_per_s=newest.get("tokens_per_s"),
-            seconds_left=_finite({**newest, **validating}.get("seconds_left")) if alive else None,
+            seconds_left=self._seconds_left({**newest, **validating}, pid) if alive else None,
             validated=validating.get("done"),
             to_validate=validating.get("of"),
             memory=newest.get("memory"),
@@ -243,6 +243,18 @@ class RunHistory:
         working = pid is not None and read.started.get("pid") == pid
         until = datetime.now(UTC).timestamp() if working else read.last
         return read.past_seconds + max(0.0, until - read.began)
+
+    def _seconds_left(self, event: Event, pid: int | None) -> float | None:
+        """Returns what an event said is left, less the time since; None where that is over, or a process that resumes
+        the run has said nothing yet."""
+        read, said = self._read, _finite(event.get("seconds_left"))
+        time = float(event.get("time", read.last))
+        if said is None or (read.began is not None and time < read.began):
+            return None
+        if pid is not None and (read.started or {}).get("pid", pid) != pid:
+            return None
+        left = said - max(0.0, datetime.now(UTC).timestamp() - time)
+        return left if left > 0 else None
 
     def _created(self) -> str:
         try:

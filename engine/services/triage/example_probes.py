@@ -113,7 +113,7 @@ class ExampleProbeService:
 
     def fit(self, subject: str, threshold: float | None = None) -> ExampleProbe:
         """Fits the probe of a subject to all its examples, and puts that of a tag in force; that of success waits for
-        `take_over` unless none is in force and there are examples enough for figures.
+        `take_over` unless none that tells anything is in force and there are examples enough for figures.
 
         Args:
             threshold: Probability from which a tag is proposed; None keeps the one it has.
@@ -256,9 +256,8 @@ class ExampleProbeService:
 
         def write(conn: sqlite3.Connection) -> None:
             # What nobody has seen yet changes nothing that anybody relies on.
-            first = (
-                store.get(conn, subject) is None and found.test is not None and found.test.enough
-            )
+            now = store.get(conn, subject)
+            first = (now is None or not now.tells) and found.test is not None and found.test.enough
             store.put(conn, found, values, in_force=subject != SUCCESS or first)
 
         self._project.write(write)

@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.records.calibration import CompletionRate, Share
 from engine.records.example_probes import (
+    CHANCE,
     NOT,
     SUCCESS,
     ExampleProbe,
@@ -134,9 +135,11 @@ def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
 VALUES_IN_FORCE = (
     "SELECT v.conversation_id AS conversation_id, v.p AS p FROM taught_value AS v"
     " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
-    " AND v.p IS NOT NULL"
+    f" AND v.p IS NOT NULL AND (t.subject <> '{SUCCESS}'"
+    f" OR coalesce(json_extract(t.figures, '$.auroc.low') > {CHANCE}, TRUE))"
 )
-"""(conversation_id, p) under the probe in force of a subject, as a query to select from."""
+"""(conversation_id, p) under the probe in force of a subject, as a query to select from; of success nothing while its
+own test is at chance (`ExampleProbeTest.tells`)."""
 
 PROPOSED = (
     "SELECT v.conversation_id AS conversation_id FROM taught_value AS v"
@@ -169,6 +172,16 @@ def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, floa
         " AND place IS NOT NULL ORDER BY place",
         (subject,),
     )
+
+
+def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
+    """Conversations that were examples when the newest probe was fitted, and so have no place in its order."""
+    rows = conn.execute(
+        "SELECT conversation_id FROM taught_value WHERE taught_id ="
+        " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1) AND place IS NULL",
+        (subject,),
+    )
+    return {row[0] for row in rows}
 
 
 def proposals(

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.store import facets
 from engine.store.completeness import requests
+from engine.store.completeness.example_probes import success_of
 from engine.store.sql import id_pages, placeholders, snapshot
 
 _LISTS = ("other_goals", "tags")
@@ -39,6 +40,7 @@ def rows(
         languages = facets.of_conversations(conn, facets.LANGUAGE, page)
         personal = facets.of_conversations(conn, facets.PERSONAL, page)
         further = requests.starts(conn, page)
+        success = success_of(conn, page)
         for key in page:
             row = found.get(key)
             if row is None:
@@ -48,6 +50,7 @@ def rows(
             row["meta"] = json.loads(row["meta"])
             row["language"] = next(iter(languages.get(key, [])), None)
             row["personal"] = personal.get(key, [])
+            row["success"] = success.get(key)
             row["requests"] = 1 + len(further.get(key, ()))
             if truth:
                 row["truth"] = json.loads(truths[key]) if key in truths else None

@@ -24,6 +24,10 @@ SOURCES = (
 TAGS = f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})"
 """Queries of (conversation_id, value)."""
 
+_DATE = "[12][0-9][0-9][0-9]-[01][0-9]*"
+_EPOCH = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
+"""Texts that begin with a year and a month; seconds and milliseconds since 1970 of the years in which logs are."""
+
 _ROWS = {
     "source": SOURCES,
     "tag": TAGS,
@@ -54,6 +58,8 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
     found: dict[str, array[int]] = {}
     for key, value in rows:
         found.setdefault(value, array("q")).append(key)
+    if not found and field in TIMES:
+        raise NotFound("No conversation has a date.", _dates_elsewhere(conn))
     if not found:
         raise NotFound(f"No conversation has a {field}.", _known(conn, field))
     return found
@@ -77,6 +83,22 @@ def fields(conn: sqlite3.Connection) -> list[str]:
 def term_of(field: str, value: str) -> Term:
     """The term of a filter that selects the conversations with a value of a field."""
     return Term("date" if field in TIMES else field, ":", (value,))
+
+
+def _dates_elsewhere(conn: sqlite3.Connection) -> str:
+    """Where dates are instead, and how they can be used."""
+    rows = conn.execute(
+        "SELECT key FROM facet WHERE key LIKE 'meta.%' GROUP BY key"
+        f" HAVING min(coalesce(value GLOB '{_DATE}' OR number BETWEEN {_EPOCH}, 0)) ORDER BY key LIMIT 5"
+    )
+    names = [row[0] for row in rows]
+    if not names:
+        return "A mapping says where a log has them: `created_at` in docs/mapping-files.md."
+    one = names[0]
+    return (
+        f"Dates are in {', '.join(names)}. `--by {one}` compares by its values; for months, import into a new project"
+        f' with a mapping that has `created_at = "{one.partition(".")[2]}"` (`workbench mapping`).'
+    )
 
 
 def _known(conn: sqlite3.Connection, field: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import closing
 from engine.filter_fields import TEXT
 from engine.filters import Filter, Term
 from engine.store import cjk_index
-from engine.store.search.query import MAIN_INDEX, full_text_queries, searchable
+from engine.store.search.text_search import MAIN_INDEX, messages_with
 from engine.store.sql import chunks, message_ids, placeholders
 from engine.store.verdicts import CURRENT_TAGS
 
@@ -52,7 +52,7 @@ def hits(
     The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
     (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
     """
-    terms = [term for term in searchable(wanted).of(TEXT) if not term.negated]
+    terms = [term for term in wanted.of(TEXT) if not term.negated]
     first, last = message_ids(conversation_id)
     texts = conn.execute(
         "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
@@ -61,23 +61,18 @@ def hits(
     if len(texts) > few:
         return _found(conn, terms, first, last)
     with closing(sqlite3.connect(":memory:")) as own:
-        own.execute(f"CREATE VIRTUAL TABLE {MAIN_INDEX} USING fts5 (content, tool_calls)")
-        own.executemany(
-            f"INSERT INTO {MAIN_INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
+        own.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, content, tool_calls)")
+        own.executemany("INSERT INTO message VALUES (?, ?, ?)", texts)
+        own.execute(
+            f"CREATE VIRTUAL TABLE {MAIN_INDEX}"
+            " USING fts5 (content, tool_calls, content = 'message', content_rowid = 'id')"
         )
+        own.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
         cjk_index.create(own)
         cjk_index.add(own, texts)
         return _found(own, terms, first, last)
 
 
 def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
-    found: set[int] = set()
-    for index, words in (one for term in terms for one in full_text_queries(term)):
-        found.update(
-            row[0] - first
-            for row in conn.execute(
-                f"SELECT rowid FROM {index} WHERE {index} MATCH ? AND rowid BETWEEN ? AND ?",
-                (words, first, last),
-            )
-        )
-    return sorted(found)
+    found = (messages_with(conn, term, first, last) for term in terms)
+    return sorted(key - first for key in set().union(*found))

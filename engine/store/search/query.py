@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import sqlite3
-import unicodedata
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,22 +21,22 @@ from engine.filters import Filter, Op, Term, is_number
 from engine.records.example_probes import NOT, SUCCESS
 from engine.records.scores import DecisionRule, State
 from engine.records.triage import Verdict
-from engine.store import cjk_index, facets, settings, trees
+from engine.store import facets, settings, trees
 from engine.store.completeness import divergences, score_sets
 from engine.store.completeness.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.store.completeness.requests import REQUEST_COUNTS_SQL
 from engine.store.completeness.scores import state_sql
 from engine.store.goals import groups as goal_groups
 from engine.store.idset import IdSet, read_ids
+from engine.store.search import text_search
 from engine.store.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
-from engine.store.sql import MESSAGE_BITS, placeholders
+from engine.store.sql import placeholders
 from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
 from engine.store.watched import ENDED_PLACES, WATCHED
 
 PROPOSED_SIGN = "?"
 """End of the name of a tag that stands for what its probe predicts."""
 
-MAIN_INDEX = "message_fts"
 _MOST_WORDS = 50
 _ROUNDING = 1e-9
 """More than the rounding error of adding and subtracting scores."""
@@ -81,15 +80,24 @@ def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
     Raises:
         WorkbenchError: the search text has too many words.
     """
+    if sum(len(term.values[0].split()) for term in wanted.of(TEXT)) > _MOST_WORDS:
+        raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
     rule, config = settings.rule(conn), settings.score_config(conn)
     found = IdSet.every(conn)
-    # terms that match few conversations first, because the others are then tested on those only
-    for term in sorted(searchable(wanted).terms, key=lambda term: term.field not in _OF_FEW):
+    for term in sorted(wanted.terms, key=_cost):
         if not found:
             break
         holds = _holds(conn, term, found, rule, config)
         found = found - holds if term.negated else holds
     return found
+
+
+def _cost(term: Term) -> int:
+    """Terms that match few conversations come first, because the others are then tested on those only; a text for
+    which every message is read comes last."""
+    if term.field == TEXT and text_search.is_slow(term):
+        return 2
+    return 0 if term.field in _OF_FEW else 1
 
 
 def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
@@ -167,32 +175,6 @@ def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     return found
 
 
-def searchable(wanted: Filter) -> Filter:
-    """The filter without words that hold neither a letter nor a digit, which the text index does not know.
-
-    Raises:
-        WorkbenchError: the search text has too many words.
-    """
-    terms = tuple(
-        term for term in wanted.terms if term.field != TEXT or _has_letters(term.values[0])
-    )
-    if sum(len(term.values[0].split()) for term in terms if term.field == TEXT) > _MOST_WORDS:
-        raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
-    return Filter(terms)
-
-
-def full_text_queries(term: Term) -> list[tuple[str, str]]:
-    """(index, FTS5 query) for each index in which a text term is searched.
-
-    A term with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,
-    where the main index does not see them, so they are looked for in both.
-    """
-    text = _storable(term.values[0]).replace("\0", " ")
-    indexes = [cjk_index.INDEX] if cjk_index.has_cjk(text) else [MAIN_INDEX, cjk_index.INDEX]
-    words = '"' + cjk_index.spaced(text).replace('"', '""') + '"'
-    return [(index, words if term.whole else words + "*") for index in indexes]
-
-
 def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str, tuple[Any, ...]]:
     """(SQL, parameters) that selects the conversations in a state; for `unscored` those that are scored. It reads a
     range of scores from the index and applies the exact rule to them."""
@@ -261,11 +243,7 @@ def _holds(
     if term.field == "draw":
         return _drawn(term, among)
     if term.field == TEXT:
-        hits = among - among
-        for index, words in full_text_queries(term):
-            sql = f"SELECT rowid >> {MESSAGE_BITS} FROM {index} WHERE {index} MATCH ?"
-            hits |= among.of(read_ids(conn, sql, (words,)))
-        return among & hits
+        return text_search.conversations_with(conn, term, among)
     if term.field == "p":
         inner = _number("p_end_normalised", term)
         sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
@@ -474,10 +452,6 @@ def _parts(column: str, wanted: Sequence[str]) -> _Sql:
     """Whether a text holds one of some parts, whatever their case."""
     any_of = " OR ".join(f"instr(lower({column}), lower(?)) > 0" for _ in wanted)
     return _Sql(f"({any_of})", tuple(_storable(value) for value in wanted))
-
-
-def _has_letters(text: str) -> bool:
-    return any(unicodedata.category(char)[0] in "LN" for char in text)
 
 
 def _storable(text: str) -> str:

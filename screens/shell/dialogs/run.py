@@ -13,6 +13,7 @@ from textual.widgets.option_list import Option
 
 from engine import number_format
 from engine.errors import WorkbenchError
+from engine.filters import Filter
 from engine.records.runs import Estimate
 from engine.records.scores import Mode
 from engine.text import one_line
@@ -30,16 +31,25 @@ MODES: tuple[tuple[Mode, str], ...] = (
 )
 
 
-class RunDialog(Dialog[Mode | None]):
-    """Asks in which mode to score; the estimate of the highlighted mode is shown before anything starts."""
+class RunDialog(Dialog[tuple[Mode, Filter] | None]):
+    """Asks in which mode to score, and of a filtered list whether only that; shows the cost before anything starts."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding("a", "other_scope", "All or filtered", show=False),
+    ]
 
-    def __init__(self, jobs: JobService, first: Mode) -> None:
-        """`first` is the mode under the cursor at first."""
+    def __init__(self, jobs: JobService, first: Mode, listed: Filter | None = None) -> None:
+        """
+        Args:
+            first: The mode under the cursor at first.
+            listed: The filter of the list from which it is asked; only that is scored unless a person says all.
+        """
         super().__init__()
         self._jobs, self._first = jobs, first
-        self._known: dict[Mode, Content] = {}
+        self._listed = Filter() if listed is None else listed
+        self._scope = self._listed
+        self._known: dict[tuple[Mode, Filter], Content] = {}
 
     def compose(self) -> ComposeResult:
         """Modes, estimate, keys."""
@@ -52,6 +62,7 @@ class RunDialog(Dialog[Mode | None]):
                 ],
                 markup=False,
             )
+            yield Static(id="scope")
             yield Static(id="estimate")
             now = self._jobs.scores_in_force()
             if now is not None:
@@ -60,31 +71,52 @@ class RunDialog(Dialog[Mode | None]):
 
     def on_mount(self) -> None:
         """Begins at one of the modes."""
+        self.query_one("#scope").display = bool(self._listed)
         names = [mode for mode, _ in MODES]
         self.query_one(OptionList).highlighted = names.index(self._first)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Shows what the mode would cost."""
-        mode = MODES[event.option_index][0]
-        if mode in self._known:
-            self.query_one("#estimate", Static).update(self._known[mode])
+        self._estimate(MODES[event.option_index][0])
+
+    def action_other_scope(self) -> None:
+        """Scores all in place of what is listed, or the other way round."""
+        self._scope = Filter() if self._scope else self._listed
+        at = self.query_one(OptionList).highlighted
+        if at is not None:
+            self._estimate(MODES[at][0])
+
+    def _estimate(self, mode: Mode) -> None:
+        scope = self._scope
+        self.query_one("#scope", Static).update(_scope_content(scope, self._listed))
+        if (mode, scope) in self._known:
+            self.query_one("#estimate", Static).update(self._known[mode, scope])
             return
         self.query_one("#estimate", Static).update(Content.styled("estimating …", "$tone-muted"))
         background(
             self,
-            lambda: self._jobs.estimate_scoring(mode),
-            lambda estimate: self._show_estimate(mode, estimate_content(estimate)),
-            lambda error: self._show_estimate(mode, refusal_content(error)),
+            lambda: self._jobs.estimate_scoring(mode, scope),
+            lambda estimate: self._show_estimate(mode, scope, estimate_content(estimate)),
+            lambda error: self._show_estimate(mode, scope, refusal_content(error)),
             group="estimate",
         )
 
-    def _show_estimate(self, mode: Mode, content: Content) -> None:
-        self._known[mode] = content
+    def _show_estimate(self, mode: Mode, scope: Filter, content: Content) -> None:
+        self._known[mode, scope] = content
         self.query_one("#estimate", Static).update(content)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click starts."""
-        self.dismiss(MODES[event.option_index][0])
+        self.dismiss((MODES[event.option_index][0], self._scope))
+
+
+def _scope_content(scope: Filter, listed: Filter) -> Content:
+    """Which conversations are scored, and the key that chooses the others."""
+    shown = one_line(str(listed), 60)
+    now, other = (f"only what is listed: {shown}", "all") if scope else ("all", f"only {shown}")
+    return Content.assemble(
+        ("scores ", "$tone-muted"), now, ("   a", "bold $tone-accent"), (f" {other}", "$tone-muted")
+    )
 
 
 def estimate_content(estimate: Estimate) -> Content:

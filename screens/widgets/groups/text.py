@@ -42,7 +42,7 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
 
 
 def rate_pieces(states: GroupStates) -> list[Piece]:
-    """The share of complete conversations with its interval and coverage, `● 68% ± 4 · 96% scored`."""
+    """The share of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
     number = states.scored
     look = STATE_LOOKS[State.COMPLETE]
     if not number:

@@ -87,9 +87,10 @@ def plain_pattern(text: str) -> Pattern | None:
 def words_pattern(words: Sequence[str]) -> Pattern | None:
     """Finds each of these words or phrases, as the filter does; None without any.
 
-    That is from the beginning of a word, each sign of a script without spaces being a word.
+    That is from the beginning of a word, each sign of a script without spaces being a word; what begins with a sign of
+    another kind is found anywhere.
     """
-    return _pattern(words, rf"(?:(?=[{CJK}])|(?<![^\W{CJK}]))")
+    return _pattern(words, rf"(?:(?=[{CJK}]|\W)|(?<![^\W{CJK}]))")
 
 
 def _pattern(texts: Sequence[str], before: str) -> Pattern | None:

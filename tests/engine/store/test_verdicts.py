@@ -286,7 +286,7 @@ class TestQueue:
         assert [item.conversation_id for item in page.items] == [2, 3, 4]
         assert page.total == 3
         assert page.items[0].why == (
-            "disagreement: tiny.gguf says incomplete, tiny.gguf says complete"
+            "disagreement: set 1 (tiny.gguf) says incomplete, set 2 (tiny.gguf) says complete"
         )
         unfinished = project_settings.UNFINISHED
         project.write(lambda conn: project_settings.put(conn, unfinished, "config-b"))

@@ -100,7 +100,7 @@ class TestWords:
         """
         assert conclusions.format_contrast(contrast(0.7), " (.50 to .73)") == (
             "leaves .63 (.50 to .73) against length .61: no significant difference, n = 100"
-            " (+.02, -.10 to +.14; p = .70)"
+            " (+.02, −.10 to +.14; p = .70)"
         )
 
     def test_a_difference(self) -> None:

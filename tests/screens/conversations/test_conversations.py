@@ -33,7 +33,7 @@ class TestCounts:
     async def test_rate_and_coverage(self) -> None:
         """The counts line says how many are shown, the rate with its error, and the coverage."""
         async with opened(project()) as pilot:
-            assert "36 of 36 · 45% ± 16 complete (92% scored)" in lines(pilot)[1]
+            assert "36 of 36 · 45% [30, 62] complete (92% scored)" in lines(pilot)[1]
             assert "● 15" in lines(pilot)[1]
             assert "· 3" in lines(pilot)[1]
 
@@ -62,12 +62,32 @@ class TestFilterAndSort:
 
             assert shown == [12, 6, 3, 15, 36]
 
-    async def test_rate_is_over_all_outcomes(self) -> None:
-        """Filtering by the outcome leaves the rate what it is, over everything else that matches."""
+    async def test_figures_follow_every_filter(self) -> None:
+        """The header counts what is listed, by an outcome too, and has no rate where the outcome chose."""
         async with opened(project()) as pilot:
             await filtered(pilot, "turns>5 state:complete")
+            assert "11 of 36  ● 11  ○ 0  ◐ 0" in lines(pilot)[1]
 
-            assert "11 of 36 · 48% ± 19 complete (92% scored)" in lines(pilot)[1]
+    async def test_scoring_offers_what_is_listed(self) -> None:
+        """From a filtered list only what is listed is scored; `a` takes all, and the estimate follows."""
+        support = project()
+        async with opened(support) as pilot:
+            await filtered(pilot, "state:incomplete")
+            await press(pilot, "r")
+            assert "only what is listed: state:incomplete" in text(pilot)
+            await until(pilot, lambda: "13 conversations" in text(pilot))
+            await press(pilot, "a")
+            await until(pilot, lambda: "812 conversations" in text(pilot))
+            await press(pilot, "a", "enter")
+            await press(pilot, "r", "a", "enter")
+
+        assert support.jobs.started == [("base", "state:incomplete"), "base"]
+
+    async def test_scoring_of_everything_asks_nothing_more(self) -> None:
+        """Without a filter the dialog has no choice between all and some."""
+        async with opened(project()) as pilot:
+            await press(pilot, "r")
+            assert "only" not in text(pilot)
 
     async def test_sort_by_dialog_and_reverse(self) -> None:
         """The sort dialog orders the list, `S` turns it round, and what has no score stays last."""

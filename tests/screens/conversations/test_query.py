@@ -25,7 +25,14 @@ class TestListQuery:
         counts = Counts(conversations=1_000, complete=568, incomplete=232, unscored=200)
 
         words = format_counts(812, ListCounts(Counts(conversations=2_000), counts))
-        assert words == "812 of 2,000 · 71% ± 3 complete (80% scored)"
+        assert words == "812 of 2,000 · 71% [68, 74] complete (80% scored)"
+
+    def test_no_rate_of_what_was_chosen_by_its_outcome(self) -> None:
+        """Conversations that were chosen by their outcome are counted, and have no rate."""
+        found = Counts(conversations=13, incomplete=13)
+
+        counts = ListCounts(Counts(conversations=90), found, has_rate=False)
+        assert format_counts(13, counts) == "13 of 90"
 
     def test_empty_list_names_the_filter(self) -> None:
         """An empty list shows the whole filter that left everything out."""

@@ -292,6 +292,13 @@ class TestViews:
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "d")
             assert "2026-09 to 2026-10" in lines(pilot)[1]
+            drift = pilot.app.screen
+            assert isinstance(drift, GoalDriftScreen)
+            found = [drift.table.cached(at) for at in drift.table.ids]
+            ps = [row.p for row in found if row is not None]
+            assert len(ps) == len(found) > 1
+            assert ps == sorted(ps)
+            assert all(0 <= p <= 1 for p in ps)
             await press(pilot, "i")
             assert "first.jsonl to second.jsonl" in lines(pilot)[1]
             await press(pilot, "escape")

@@ -217,7 +217,7 @@ class TestHowTight:
         tally = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 20}
         now = ProjectProgress(SCORED, tally, corrected=Interval(0.6, 0.5, 0.7))
         title = only(now, "verdicts").title
-        assert title == "40 more verdicts: the corrected rate from ± 10 to ± 7"
+        assert title == "40 more verdicts: the corrected rate within 14 points, now 20"
         without = replace(now, tally={Verdict.COMPLETE: 15, Verdict.INCOMPLETE: 10}, corrected=None)
         title = only(without, "verdicts").title
         assert title == "15 more verdicts to correct the rate for errors"

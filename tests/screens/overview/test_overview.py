@@ -68,7 +68,7 @@ class TestFigures:
             assert isinstance(pilot.app.screen, OverviewScreen)
             shown = text(pilot)
             assert "36 conversations" in shown
-            assert "45% ± 16 complete  (n 33 · 92% scored)" in shown
+            assert "45% [30, 62] complete  (n 33 · 92% scored)" in shown
             assert "● 15 complete" in shown
             assert "· 3 unscored" in shown
             assert "corrected for the model's errors: needs verdicts" in shown
@@ -108,7 +108,7 @@ class TestFigures:
             await settle(pilot)
             await pilot.resize_terminal(200, 50)
             await settle(pilot)
-            assert "45% ± 16 complete" in text(pilot)
+            assert "45% [30, 62] complete" in text(pilot)
 
     async def test_verdicts_and_agreement(self) -> None:
         """What was said is counted, and compared with the model where both decided."""
@@ -489,7 +489,7 @@ class TestSets:
             await until(pilot, lambda: "probe · smollm2-135m (bf16)" in text(pilot))
             shown = " ".join(text(pilot).split())
             assert "whole against cut: AUROC .98 (.96 to .99), 36 conversations" in shown
-            assert "100% ± " in shown
+            assert "100% [90, 100]" in shown
             assert "▲ .50" in shown
             await press(pilot, "S", "up", "enter")
             await until(pilot, lambda: "base · SmolLM2-135M-Instruct" in text(pilot))
@@ -533,7 +533,7 @@ class TestSets:
         """A mode that takes an adapter names it before the run, and says whose it may be."""
         support = project()
         cost = Estimate(36, 1_000, None, None, "smollm2-135m", "smollm2-135m-samples.gguf")
-        support.jobs.estimate_scoring = lambda mode: cost  # type: ignore[method-assign]
+        support.jobs.estimate_scoring = lambda mode, wanted=None: cost  # type: ignore[method-assign]
         async with opened(support, size=(80, 24), mode="1") as pilot:
             await press(pilot, "r", "down")
             shown = text(pilot)

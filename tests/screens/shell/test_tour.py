@@ -52,6 +52,15 @@ async def test_each_key_leads_on() -> None:
         assert not app.screen.query(TourLine).first().display
 
 
+async def test_enter_on_the_overview_goes_on() -> None:
+    """On the overview enter takes the step of the tour, and does not lead away from it."""
+    async with touring() as (app, pilot):
+        await press(pilot, "enter")
+        assert (app.tour_at, app.current_mode) == (1, "conversations")
+        await press(pilot, "enter")
+        assert app.tour_at == 2
+
+
 async def test_escape_leaves_and_other_keys_work() -> None:
     """A key that the tour does not wait for does what it always does; on another screen the way back is shown."""
     async with touring() as (app, pilot):

@@ -204,6 +204,17 @@ class TestRun:
             (request,) = made.trees.started
             assert request == TreeRequest(replace(TreeRequest().tree, alpha=0.005), "end")
 
+    async def test_which_conversations_can_be_written(self) -> None:
+        """The conversations of the dialog are a filter that can be typed; what is no filter is said."""
+        made = sample_project()
+        async with opened(made, mode="4") as pilot:
+            await press(pilot, "r", "up", *"turns>x")
+            await until(pilot, lambda: "is no value of “turns”" in text(pilot))
+            await press(pilot, "backspace", "5", "enter")
+            await until(pilot, lambda: len(made.trees.started) > 0)
+            (request,) = made.trees.started
+            assert str(request.filter) == "turns>5"
+
     async def test_as_in_the_paper(self) -> None:
         """The dialog offers branching token by token, and the completion adapter, whose name the cost then tells."""
         made = sample_project()

@@ -43,6 +43,15 @@ class TestVerdicts:
             assert "4 of 21" in lines(pilot)[0]
             assert "● 1  ○ 1  ◐ 1" in lines(pilot)[0]
 
+    async def test_who_judges_without_a_name_is_told_of_it_once(self) -> None:
+        """The first verdict without a name says which key gives one; the second does not."""
+        async with opened(project(), mode="3") as pilot:
+            await press(pilot, "c")
+            assert "stored without a name; @ gives yours" in text(pilot)
+            pilot.app.clear_notifications()
+            await press(pilot, "c")
+            assert "stored without a name" not in text(pilot)
+
     async def test_fast_keys_are_written_in_order(self) -> None:
         """Verdicts given faster than they are written all arrive, in the order given."""
         support = project()

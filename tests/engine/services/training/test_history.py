@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,28 @@ class TestCurves:
             assert had
             row = history.row()
             assert (row.validated, row.to_validate, row.phase) == (3, 9, "validating")
-            assert row.seconds_left == 7.0
+            assert row.seconds_left == pytest.approx(7, abs=2)
             say(run, valid(10, 0.7, True))
             row = history.row()
             assert (row.validated, row.to_validate, row.phase) == (None, None, "")
-            assert row.seconds_left == 60.0
+            assert row.seconds_left == pytest.approx(60, abs=2)
+
+    def test_the_time_that_is_left_is_never_an_old_one(self, run: RunDirectory) -> None:
+        """What an event said is left gets less while nothing is said, and a process that resumes has said nothing."""
+        history = RunHistory(run)
+        now = time.time()
+        with locked(run) as had:
+            assert had
+            for kind, facts in (started(), step(10)):
+                say(run, (kind, {**facts, "time": now - 50}))
+            assert history.row().seconds_left == pytest.approx(10, abs=2)
+            kind, facts = step(11)
+            say(run, (kind, {**facts, "time": now - 70}))
+            assert history.row().seconds_left is None
+            say(run, step(12))
+            assert history.row().seconds_left == pytest.approx(60, abs=2)
+            say(run, started(12))
+            assert history.row().seconds_left is None
 
     def test_what_is_done_again_is_told_once(self, run: RunDirectory) -> None:
         """After a resume, steps since the checkpoint are repeated: the curve shows the repetition only, and where it

@@ -15,6 +15,7 @@ from engine.records.triage import Verdict
 from engine.services.workspace import Workspace
 from engine.store.completeness import example_probes
 from engine.store.project import Project
+from engine.store.search import conversation_table
 from tests.engine.store.support import fill, give_scores, give_states, talk
 from workbench.cli import main
 
@@ -92,9 +93,9 @@ class TestSuccess:
         judge(workspace, 30)
         before = services.example_probes.success_in_force()
         shown = matching(workspace, "success>=.5")
-        for key in matching(workspace, "verdict:none -name:c81")[:10]:
-            wrong = Verdict.INCOMPLETE if succeeded(key) else Verdict.COMPLETE
-            services.triage.give(key, wrong)
+        for nth, key in enumerate(matching(workspace, "verdict:none -name:c81")[:10]):
+            right = succeeded(key) == (nth % 3 > 0)
+            services.triage.give(key, Verdict.COMPLETE if right else Verdict.INCOMPLETE)
         services.example_probes.wait()
         change = services.example_probes.change()
         assert change is not None
@@ -106,6 +107,60 @@ class TestSuccess:
         assert len(set(shown) - set(after)) == change.down
         assert services.example_probes.success_in_force() == change.then
         assert services.example_probes.change() is None
+
+    def test_at_chance_nothing_shows_it(self, workspace: Workspace) -> None:
+        """Where the interval of the AUROC includes .5, no row, filter, table or reason in triage has a probability;
+        newer verdicts that tell the two apart are in force at once."""
+        services = workspace.services()
+        for key in range(1, 31):
+            services.triage.give(key, Verdict.COMPLETE if key % 3 else Verdict.INCOMPLETE)
+        services.example_probes.wait()
+        services.example_probes.fit(SUCCESS)
+        found = services.example_probes.success_in_force()
+        assert found is not None
+        assert found.test is not None
+        assert found.test.enough
+        assert not found.tells
+        assert {row.success for row in services.conversations.rows(range(1, COUNT + 2))} == {None}
+        assert matching(workspace, "success>=0") == []
+        with workspace.project.reading() as conn:
+            assert {row["success"] for row in conversation_table.rows(conn)} == {None}
+        queue = services.triage.queue("informative")
+        assert not [item for item in queue.items if "%" in item.why]
+
+        for key in range(1, 61):
+            right = Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE
+            services.triage.give(key, right)
+        services.example_probes.fit(SUCCESS)
+        assert matching(workspace, "success>=.5")
+        assert "likely to have succeeded" in services.triage.queue("informative").items[0].why
+
+    def test_the_command_says_at_chance(
+        self, path: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """`run success` says that the probabilities are at chance, and that no list shows them."""
+        with Workspace(Path(path)) as workspace:
+            for key in range(1, 31):
+                verdict = Verdict.COMPLETE if key % 3 else Verdict.INCOMPLETE
+                workspace.services().triage.give(key, verdict)
+        assert main(["run", "success", path]) == 0
+        assert "at chance          no list shows" in capsys.readouterr().out
+
+    def test_what_has_no_place_in_the_order_says_why(self, workspace: Workspace) -> None:
+        """Before ten verdicts of each kind no reason has a probability; one whose verdict was undone, and one without
+        hidden states, say why they are not ranked."""
+        services = workspace.services()
+        for key in range(1, 8):
+            right = Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE
+            services.triage.give(key, right)
+        services.example_probes.fit(SUCCESS)
+        services.triage.undo()
+        why = {
+            item.conversation_id: item.why for item in services.triage.queue("informative").items
+        }
+        assert why[7] == "not ranked: it had a verdict when the order was made"
+        assert "hidden states" in why[COUNT + 1]
+        assert not [reason for reason in why.values() if "%" in reason]
 
     def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: Workspace) -> None:
         """Undone verdicts are no examples."""

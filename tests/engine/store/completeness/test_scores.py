@@ -37,6 +37,16 @@ def test_sql_and_python_agree_on_the_state(
     assert found == rule.state(score)
 
 
+@given(st.integers(0, 10**6), st.sampled_from((1, 2)))
+def test_a_written_score_has_the_state_of_the_score(millionths: int, digits: int) -> None:
+    """A score near the edge of the band gets more digits, so that .6 does not stand for two states."""
+    rule, p = DecisionRule(), millionths / 1e6
+    shown = rule.digits(p, digits)
+    assert digits <= shown <= 3
+    assert shown == 3 or rule.state(round(p, shown)) == rule.state(p)
+    assert [rule.digits(one, 1) for one in (0.58, 0.61, 0.9)] == [1, 2, 1]
+
+
 class TestScores:
     def test_a_score_comes_back_whole(self, project: Project) -> None:
         """Curve, configuration and reason are read as stored; the score is that of the last boundary."""

@@ -22,11 +22,12 @@ from engine.store.completeness import remaining
 from engine.store.completeness.remaining import RemainingEntry
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.search.field_values import conversations_by_value
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
 from engine.store.verdicts import repeat, undo
 from tests.engine.store.released.dump import load
-from tests.engine.store.support import fill, give_scores
+from tests.engine.store.support import fill, give_scores, talk
 from tests.screens.goals.goal_project import clustered, group_id
 
 CHANNELS = ("web", "Phone", None, "e-mail, old")
@@ -213,6 +214,19 @@ def test_a_field_that_no_conversation_has(project: Project) -> None:
     with pytest.raises(WorkbenchError) as caught:
         matching(project, "meta.chanel:web")
     assert "meta.channel" in caught.value.hint
+
+
+def test_dates_that_are_in_the_metadata(tmp_path: Path) -> None:
+    """Without a time of conversations, the error names the fields of the metadata that hold dates, and no others."""
+    known = [{"visit": "2026-03-14", "plan": "web"}, {"visit": "2026-04-01", "at": 1773446400}]
+    with Project.open(tmp_path / "dates.wb", create=True) as project:
+        fill(project, [talk(f"c{n}", f"hi {n}", meta=meta) for n, meta in enumerate(known)])
+        with project.reading() as conn, pytest.raises(WorkbenchError) as caught:
+            conversations_by_value(conn, "month")
+
+    assert caught.value.message == "No conversation has a date."
+    assert "meta.at, meta.visit" in caught.value.hint
+    assert "plan" not in caught.value.hint
 
 
 @pytest.mark.parametrize(

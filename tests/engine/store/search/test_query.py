@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from engine.conversation import count_turns
 from engine.filter_fields import ANY, NONE, SortKey
-from engine.filters import Filter, ListQuery, Term, parse_filter
+from engine.filters import ListQuery, Term, parse_filter
 from engine.records.divergences import Divergence
 from engine.records.example_probes import SUCCESS, ExampleProbe
 from engine.records.scores import DecisionRule, Histogram, State
@@ -111,7 +111,7 @@ def holds(term: Term, key: int, it: MadeConversation, rule: DecisionRule) -> boo
     if term.field == "text":
         phrase = term.values[0].split()
         if phrase == ["*"]:
-            return not term.negated  # holds neither a letter nor a digit: no condition
+            return False
         found = [
             words[at : at + len(phrase)]
             for words in map(str.split, it.texts)
@@ -192,18 +192,13 @@ def expected(all_known: list[MadeConversation], query: ListQuery, rule: Decision
     found = [
         key
         for key, it in enumerate(all_known, start=1)
-        if all(holds(term, key, it, rule) != term.negated for term in counted(query.filter))
+        if all(holds(term, key, it, rule) != term.negated for term in query.filter.terms)
     ]
     with_value = [key for key in found if value(key) is not None]
     with_value.sort(key=value)
     if query.descending:
         with_value.reverse()
     return with_value + [key for key in found if value(key) is None]
-
-
-def counted(wanted: Filter) -> list[Term]:
-    """The terms that have an effect: a word of punctuation only has none, negated or not."""
-    return [term for term in wanted.terms if term.values != ("*",)]
 
 
 rules = st.sampled_from([DecisionRule(), DecisionRule(0.4, 0.0), DecisionRule(0.0, 1.0)])

@@ -193,6 +193,12 @@ class TestFinding:
         text = "Refund please, the funds; a refund."
         assert [found.group() for found in pattern.finditer(text)] == ["Refund please", "fund"]
 
+    def test_signs_of_a_filter(self) -> None:
+        """Signs of a filter are found after a letter too, as the list's search finds them."""
+        pattern = words_pattern(["?", "c++"])
+        assert pattern is not None
+        assert [found.group() for found in pattern.finditer("Is it C++? abc++")] == ["C++", "?"]
+
     def test_counting_stops(self) -> None:
         """Ten thousand hits are enough, and the count says that there are more."""
         pattern = re.compile("a")
