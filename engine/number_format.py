@@ -96,6 +96,11 @@ def rate(part: int, whole: int) -> str:
     return f"{100 * share:.0f}% ± {shown}"
 
 
+def at_least(threshold: float) -> str:
+    """What scores count as complete, beside a rate of them: `≥ .50`."""
+    return f"≥ {probability(threshold)}"
+
+
 def counted(number: int, one: str) -> str:
     """A number with its noun, `1 turn`, `1,204 turns`."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

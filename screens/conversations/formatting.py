@@ -13,13 +13,14 @@ from screens.widgets.states import STATE_LOOKS
 
 
 def format_counts(shown: int, counts: ListCounts) -> str:
-    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only."""
+    """`812 of 2,000 · 71% ± 3 complete, ≥ .50 (96% scored)`; the rate is over scored conversations only."""
     words = f"{shown:,} of {counts.everything.conversations:,}"
     found = counts.matching
     if found.scored:
         scored = 100 * found.scored / found.conversations
         words += (
-            f" · {number_format.rate(found.complete, found.scored)} complete ({scored:.0f}% scored)"
+            f" · {number_format.rate(found.above, found.scored)} complete,"
+            f" {number_format.at_least(counts.rule.threshold)} ({scored:.0f}% scored)"
         )
     return words
 

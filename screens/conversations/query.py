@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from engine.filter_fields import TEXT, SortKey
 from engine.filters import Filter, ListQuery
 from engine.records.conversations import ConversationRow, Counts
-from engine.records.scores import State
+from engine.records.scores import DecisionRule, State
 from engine.services.workspace import Services
 
 STATE_CYCLE: tuple[State | None, ...] = (
@@ -45,11 +45,13 @@ class ListCounts:
         everything: Of the project.
         matching: Of what matches apart from the terms on the outcome (state, verdict, p).
         scores: The set of scores that the states come from; empty without scores.
+        rule: What makes states of scores.
     """
 
     everything: Counts
     matching: Counts
     scores: str = ""
+    rule: DecisionRule = field(default_factory=DecisionRule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def read_counts(services: Services, query: ListQuery) -> ListCounts:
     scope = query.filter.without(*_JUDGING)
     everything = conversations.counts()
     matching = conversations.counts(ListQuery(scope)) if scope else everything
-    return ListCounts(everything, matching, services.score_sets.name_in_force())
+    name, rule = services.score_sets.name_in_force(), conversations.rule()
+    return ListCounts(everything, matching, name, rule)
 
 
 def next_state(query: ListQuery) -> ListQuery:

@@ -13,7 +13,8 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.filters import Filter, Term
-from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
+from engine.records.goals import GoalGroup, GroupPeriod
+from engine.records.scores import StateCounts
 from engine.services.workspace import Services
 from engine.text import one_line
 from screens.shell.figures import Figure, choose_figure
@@ -44,8 +45,8 @@ class Drift:
     goal: str
     label: str
     shares: tuple[float, ...]
-    first: GroupStates
-    last: GroupStates
+    first: StateCounts
+    last: StateCounts
 
     @property
     def change(self) -> float:
@@ -64,7 +65,7 @@ def drifts(
     lines = []
     for group in groups:
         rows = [found.get((name, group.id)) for name in names]
-        states = [row.states if row is not None else GroupStates() for row in rows]
+        states = [row.states if row is not None else StateCounts() for row in rows]
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
         label = label_of(group, 200)
         lines.append(Drift(0, goal_value(group, groups), label, shares, states[0], states[-1]))
@@ -181,7 +182,7 @@ def _change_cell(row: Drift) -> Sequence[Piece]:
 
 def _rate_cell(row: Drift) -> Sequence[Piece]:
     rates = [
-        f"{100 * states.complete / states.scored:.0f}%" if states.scored else "–"
+        "–" if states.rate is None else f"{100 * states.rate.value:.0f}%"
         for states in (row.first, row.last)
     ]
     return [(rates[0], "tone--muted"), (" → ", "tone--muted"), (rates[1], "")]
