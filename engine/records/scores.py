@@ -99,6 +99,9 @@ class EndingTest:
         matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
             conversations allow it, and in a set made before this had an interval.
         matched_pairs: Number of such pairs.
+        matched_keywords, matched_position: `matched` of the keyword rule and of position alone; None where there are no
+            pairs, and in a set of an earlier version.
+        over_keywords, over_position: `matched` minus each of these, paired; None likewise.
     """
 
     conversations: int
@@ -108,6 +111,10 @@ class EndingTest:
     position: float
     matched: Interval | None
     matched_pairs: int
+    matched_keywords: float | None = None
+    matched_position: float | None = None
+    over_keywords: Interval | None = None
+    over_position: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

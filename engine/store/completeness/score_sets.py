@@ -194,11 +194,9 @@ def _config(row: tuple[Any, ...]) -> ScoreConfig:
 
 
 def _test(value: dict[str, Any]) -> EndingTest:
-    matched = value["matched"]  # a bare number in the first version of the probe
-    return EndingTest(
-        **{
-            **value,
-            "auroc": Interval(**value["auroc"]),
-            "matched": Interval(**matched) if isinstance(matched, dict) else None,
-        }
-    )
+    # `matched` is a bare number in the first version of the probe
+    intervals = {
+        name: Interval(**value[name]) if isinstance(value.get(name), dict) else None
+        for name in ("auroc", "matched", "over_keywords", "over_position")
+    }
+    return EndingTest(**{**value, **intervals})

@@ -154,6 +154,25 @@ class TestFitting:
         assert config.test.matched is not None
         assert config.test.matched_pairs > 0
 
+    def test_simple_rules_are_tested_at_the_same_step(self, project: Project) -> None:
+        """Beside the probe at the same step stand position alone and the keyword rule there, each with the paired
+        difference, and all of it is stored."""
+        give_states(project, list(range(1, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            (config,) = score_sets.configs(conn)
+        test = config.test
+        assert test is not None
+        assert test.matched is not None
+        for simple, over in (
+            (test.matched_position, test.over_position),
+            (test.matched_keywords, test.over_keywords),
+        ):
+            assert simple is not None
+            assert over is not None
+            assert over.value == pytest.approx(test.matched.value - simple)
+            assert over.low < over.value < over.high
+
     @pytest.mark.parametrize("chosen", [False, True])
     def test_provisional_scores_go_unless_a_person_chose_them(
         self, project: Project, chosen: bool
