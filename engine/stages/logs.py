@@ -12,8 +12,6 @@ from engine.stages.model_work import ModelWork
 from engine.store import conversations
 from engine.store.project import Project
 
-NO_BOUNDARY = "no assistant step, so there is no place where it could end"
-
 NOISE_LOGS = 8
 """Conversations on which the noise of a model is measured."""
 

@@ -320,14 +320,13 @@ class _Report:
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
-        """The goals with their conversations, the most frequent first; empty ones are left out."""
+        """The goals with their conversations, the most frequent first, as in every list of them; empty ones are left
+        out."""
         found = [
             (label, self._found.part(self._found.goal == at))
             for at, label in enumerate(self._found.goals)
         ]
-        return sorted(
-            (one for one in found if len(one[1].ids)), key=lambda one: (-len(one[1].ids), one[0])
-        )
+        return sorted((one for one in found if len(one[1].ids)), key=lambda one: -len(one[1].ids))
 
     @cached_property
     def _rates(self) -> list[tuple[str, int, int]]:

@@ -47,8 +47,8 @@ _SENTENCES: Mapping[Outcome, tuple[str, str]] = {
     "outside_range": ("score is outside the range", "scores are outside the range"),
     "repeated": ("id came again; its first score counts", "ids came again; their first scores count"),
     "no_end": (
-        "conversation has no step of the assistant and cannot be scored",
-        "conversations have no step of the assistant and cannot be scored",
+        "conversation has no text or no step of the assistant and cannot be scored",
+        "conversations have no text or no step of the assistant and cannot be scored",
     ),
 }  # fmt: skip
 _GAPS: tuple[Outcome, ...] = (

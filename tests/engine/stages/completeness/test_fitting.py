@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine.completeness import probe
+from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import BundledProbe
 from engine.conversation import render_log
 from engine.filters import parse_filter
@@ -24,7 +25,7 @@ from engine.stages.completeness import fitting as fitting_stage
 from engine.stages.completeness.fitting import FittingStage
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.importing import ImportStage
-from engine.stages.logs import NO_BOUNDARY, logs_of
+from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import Selection
 from engine.store.completeness import hidden_states, score_sets, scores

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from engine.completeness.boundaries import NO_BOUNDARY
 from engine.errors import UsageError
 from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.scores import DecisionRule, State
 from engine.stages.completeness.scoring import question_for
-from engine.stages.logs import NO_BOUNDARY
 from engine.stages.selection import Selection
 from engine.store import conversations, runs, settings
 from engine.store.completeness import generated_ends, scores
