@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from engine.completeness.boundaries import NO_TEXT
 from engine.filters import ListQuery
 from engine.records.scores import DecisionRule, State
 from engine.services.workspace import Workspace
@@ -250,4 +251,4 @@ def test_a_conversation_without_text_is_not_scored(project: Path) -> None:
     """It keeps no score, not even one that came by file, and is unscored wherever scores show."""
     line = next(one for one in exported(project, "scores") if one["id"] == SILENT)
     assert (line["state"], line["p_end_normalised"]) == ("unscored", None)
-    assert line["reason"]
+    assert line["reason"] == NO_TEXT
