@@ -116,6 +116,11 @@ class LogPiece:
     kind: Kind
     text: str
 
+    @property
+    def body(self) -> str:
+        """The text without separator and header."""
+        return self.text.lstrip("\n").partition("\n")[2]
+
 
 def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None = None) -> str:
     """The line that opens a step, `TURN 3, STEP 5, assistant (tool) chat:`.

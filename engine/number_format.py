@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from engine.records.interval import wilson
+
 BAR_WIDTH = 8
 RATE_WIDTH = 14
 """Cells of `rate`."""
-_Z95 = 1.959963984540054
 
 
 def digits_for(noise: float | None) -> int:
@@ -85,16 +86,6 @@ def bar(p: float | None, width: int = BAR_WIDTH) -> str:
     return "▇" * full + "▁" * (width - full)
 
 
-def share_ends(part: int, whole: int) -> tuple[float, float]:
-    """The ends of the 95% score interval of a share (Wilson 1927, JASA 22), both in [0, 1]; `whole` is positive."""
-    share, z2 = part / whole, _Z95 * _Z95
-    middle = (share + z2 / (2 * whole)) / (1 + z2 / whole)
-    half = (
-        _Z95 * math.sqrt(share * (1 - share) / whole + z2 / (4 * whole * whole)) / (1 + z2 / whole)
-    )
-    return 0.0 if part == 0 else middle - half, 1.0 if part == whole else middle + half
-
-
 def rate(part: int, whole: int) -> str:
     """A share with the ends of its 95% interval, `71% [68, 74]`; a dash when there is nothing to share.
 
@@ -102,9 +93,14 @@ def rate(part: int, whole: int) -> str:
     """
     if whole <= 0:
         return "–"
-    low, high = share_ends(part, whole)
-    bottom, top = min(99, round(100 * low)), max(1, round(100 * high))
+    share = wilson(part, whole)
+    bottom, top = min(99, round(100 * share.low)), max(1, round(100 * share.high))
     return f"{100 * part / whole:.0f}% [{bottom}, {top}]"
+
+
+def at_least(threshold: float) -> str:
+    """What scores count as complete, beside a rate of them: `≥ .50`."""
+    return f"≥ {probability(threshold)}"
 
 
 def counted(number: int, one: str) -> str:

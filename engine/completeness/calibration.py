@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.number_format import share_ends
 from engine.records.calibration import (
     MIN_OF_EACH,
     MIN_VERDICTS,
@@ -25,9 +25,9 @@ from engine.records.calibration import (
     Agreement,
     CompletionRate,
     ReliabilityBin,
-    Share,
 )
-from engine.records.interval import Interval
+from engine.records.interval import Interval, wilson
+from engine.records.scores import DecisionRule, StateCounts
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -41,11 +41,6 @@ BINS = 10
 DRAWS = 2_000
 OPTIMISM_DRAWS = 400
 SEED = 20_240_917
-
-
-def wilson(part: int, of: int) -> Share:
-    """A share with its score interval (`number_format.share_ends`); `of` is positive."""
-    return Share(part, of, *share_ends(part, of))
 
 
 def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
@@ -300,41 +295,70 @@ def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
     return Interval(value, min(low, value), max(high, value))
 
 
-def completion_rate(
-    calibration: Calibration, called_complete: int, scored: int, conversations: int
-) -> CompletionRate:
-    """The rate without the classifier's errors (Rogan & Gladen 1978, Am. J. Epidemiol. 107), truncated to [0, 1].
+def state_counts(scores: Floats, rule: DecisionRule) -> StateCounts:
+    """The states of normalised scores, shape (conversations,), as `DecisionRule.state` gives them; NaN is unscored."""
+    known = scores[~np.isnan(scores)]
+    near = np.abs(known - rule.threshold) < rule.band
+    above = known >= rule.threshold
+    borderline, complete = int(near.sum()), int((above & ~near).sum())
+    return StateCounts(
+        complete=complete,
+        incomplete=len(known) - borderline - complete,
+        borderline=borderline,
+        unscored=len(scores) - len(known),
+        above=int(above.sum()),
+    )
 
+
+def completion_rate(
+    calibration: Calibration, states: StateCounts, not_corrected: str = ""
+) -> CompletionRate:
+    """`StateCounts.rate`, and the rate without the classifier's errors, truncated to [0, 1].
+
+    Rogan & Gladen (1978, Am. J. Epidemiol. 107):
     rate = (apparent + specificity - 1) / (sensitivity + specificity - 1), where apparent is the share of the scored
     conversations at or above the threshold, and the other two are as the verdicts have them: that the threshold was
     chosen on the same verdicts takes itself out, because the same choice made the apparent rate. The interval is that
     of the draws of sensitivity and specificity with a draw of the apparent rate for each (Jeffreys); a draw that is no
     better than chance says nothing and counts as 0 below and as 1 above. For a part of the project it assumes that
     errors are as frequent there as everywhere; where that cannot be, there is no number.
+
+    Args:
+        not_corrected: Why the errors that verdicts show are not those of these conversations; empty where they are.
     """
-    if scored == 0:
-        return CompletionRate(conversations, 0, None, None, "nothing is scored")
-    apparent = called_complete / scored
+    seen, scored = states.rate, states.scored
+    if seen is None:
+        return CompletionRate(states.unscored, 0, None, None, "nothing is scored")
+    rate = partial(
+        CompletionRate,
+        conversations=scored + states.unscored,
+        scored=scored,
+        apparent=seen.value,
+        low=seen.low,
+        high=seen.high,
+        borderline=states.borderline,
+    )
+    if not_corrected:
+        return rate(corrected=None, why=not_corrected)
     if calibration.accuracy is None or len(calibration.errors) == 0:
         why = calibration.why or (calibration.accuracy.why if calibration.accuracy else "")
-        return CompletionRate(conversations, scored, apparent, None, why)
+        return rate(corrected=None, why=why)
     sensitivity, specificity = map(float, calibration.errors[0])
     draws = calibration.errors[1:]
     if sensitivity + specificity <= 1 + 1e-12:
-        why = "at this threshold the score is no better than chance"
-        return CompletionRate(conversations, scored, apparent, None, why)
-    value = min(1.0, max(0.0, (apparent + specificity - 1) / (sensitivity + specificity - 1)))
-    random = np.random.default_rng([SEED, called_complete, scored])
+        return rate(corrected=None, why="at this threshold the score is no better than chance")
+    value = min(1.0, max(0.0, (seen.value + specificity - 1) / (sensitivity + specificity - 1)))
+    random = np.random.default_rng([SEED, states.above, scored])
     # Jeffreys: that all of a few were called complete does not mean that all of many are.
-    seen = random.beta(called_complete + 0.5, scored - called_complete + 0.5, size=len(draws))
+    drawn = random.beta(states.above + 0.5, scored - states.above + 0.5, size=len(draws))
     gain = draws.sum(axis=1) - 1
     telling = gain > 0
-    rates = np.clip((seen + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
+    rates = np.clip((drawn + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
     interval = _interval(value, np.where(telling, rates, 0.0), np.where(telling, rates, 1.0))
     if interval.low == interval.high:
         why = "no completion rate gives such a share with these errors: they must be others here"
-        return CompletionRate(conversations, scored, apparent, None, why)
-    return CompletionRate(conversations, scored, apparent, interval)
+        return rate(corrected=None, why=why)
+    return rate(corrected=interval)
 
 
 def rate_difference(

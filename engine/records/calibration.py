@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.records.interval import Interval
+from engine.records.interval import Interval, Share
 from engine.records.scores import DecisionRule
 
 MIN_VERDICTS = 40
 """Least number of verdicts `complete` or `incomplete` on scored conversations for calibrating a threshold."""
 MIN_OF_EACH = 5
 """Least number of verdicts of each of the two kinds among them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share, `part` / `of`, with its 95% Wilson interval; `of` is not 0."""
-
-    part: int
-    of: int
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +40,15 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRate:
-    """The share of complete conversations.
+    """The rate of complete conversations, as it is and without the errors of the scores.
 
     Attributes:
         conversations, scored: Number of matching conversations, and of those that have a score.
-        apparent: Share of the scored ones at or above the threshold; None without scores.
+        apparent: `StateCounts.rate`: the share of the scored ones at or above the threshold; None without scores.
         corrected: The share corrected for the errors of the classifier; None if it is unknown.
         why: Why `corrected` is unknown.
+        low, high: The 95% Wilson interval of `apparent`; None without scores, and in what an earlier version stored.
+        borderline: Number of scored ones so near the threshold that they are borderline.
     """
 
     conversations: int
@@ -64,6 +56,9 @@ class CompletionRate:
     apparent: float | None
     corrected: Interval | None
     why: str = ""
+    low: float | None = None
+    high: float | None = None
+    borderline: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,7 @@ class Proposal:
 
     Attributes:
         rule: The decision rule with that threshold.
-        now, then: Share of the scored conversations that are complete by the rule in force, and by the proposed one.
+        now, then: Rate of complete conversations by the rule in force, and by the proposed one.
     """
 
     rule: DecisionRule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.conversation import Message, Role, ToolCall
-from engine.records.scores import State
+from engine.records.scores import State, StateCounts
 from engine.records.triage import Verdict
 
 
@@ -97,7 +97,7 @@ class QuarantineRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(StateCounts):
     """Counts of a project or of the conversations that a query matches, with the states under the current scores.
 
     `complete + incomplete + borderline + unscored == conversations`.
@@ -110,13 +110,4 @@ class Counts:
     duplicates: int = 0
     quarantined: int = 0
     leaks: int = 0
-    complete: int = 0
-    incomplete: int = 0
-    borderline: int = 0
-    unscored: int = 0
     verdicts: int = 0
-
-    @property
-    def scored(self) -> int:
-        """Number of conversations that are not unscored."""
-        return self.conversations - self.unscored

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.records.calibration import CompletionRate, Share
-from engine.records.interval import Interval
+from engine.records.calibration import CompletionRate
+from engine.records.interval import Interval, Share
 
 SUCCESS = ""
 """The subject whose examples are verdicts; every other subject is the name of a tag."""

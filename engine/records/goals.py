@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.records.calibration import Agreement
-from engine.records.scores import State
+from engine.records.scores import State, StateCounts
 
 GoalText = Literal["first-user", "all-user", "all", "summary"]
 """The text that a conversation is clustered by: its first user message, all of them, what user and assistant wrote, or
@@ -73,21 +73,6 @@ class ClusteringRow:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStates:
-    """Number of members in each state."""
-
-    complete: int = 0
-    incomplete: int = 0
-    borderline: int = 0
-    unscored: int = 0
-
-    @property
-    def scored(self) -> int:
-        """Members that have a score."""
-        return self.complete + self.incomplete + self.borderline
-
-
-@dataclass(frozen=True, slots=True)
 class GoalGroup:
     """A current or former group: a cluster of the clustering, or one that decisions made.
 
@@ -110,7 +95,7 @@ class GoalGroup:
     description: str
     size: int
     share: float
-    states: GroupStates
+    states: StateCounts
     spread: float
     leaves: float | None
     stability: float | None
@@ -121,12 +106,13 @@ class GoalGroup:
 
 @dataclass(frozen=True, slots=True)
 class LowestGoal:
-    """The goal with the lowest share of complete conversations.
+    """The goal with the lowest rate of complete conversations.
 
     Attributes:
         id: Of its group.
-        judged: Number of its conversations that are not complete and have a verdict.
-        waiting: Ids of those that are not complete and have none.
+        complete: Number of its scored conversations at or above the threshold.
+        judged: Number of its conversations that are below the threshold and have a verdict.
+        waiting: Ids of those that are below the threshold and have none.
     """
 
     id: str
@@ -217,7 +203,7 @@ class Proposal:
     evidence: Evidence
     near_a: tuple[tuple[str, float], ...]
     near_b: tuple[tuple[str, float], ...]
-    after: GroupStates
+    after: StateCounts
     why: str
 
     @property
@@ -406,7 +392,7 @@ class GroupPeriod:
     group: str
     size: int
     share: float
-    states: GroupStates
+    states: StateCounts
 
 
 @dataclass(frozen=True, slots=True)

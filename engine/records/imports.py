@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from engine.conversation import Conversation
 
@@ -241,3 +241,26 @@ class Input(Protocol):
 
     def records(self) -> Iterator[Parsed | Rejected]:
         """Yields the records in order, as a stream; an unreadable rest is yielded as a `Rejected`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A record with the messages of a conversation that is stored: its own id, and the label of its source."""
+
+    external_id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The id of a conversation in its source, the label of that, and its duplicates in the order of import."""
+
+    conversation_id: int
+    external_id: str
+    source: str
+    duplicates: tuple[Duplicate, ...]
+
+    def names(self) -> dict[str, Any]:
+        """Its id and its duplicates as JSON, as the line of the conversation in an export has them."""
+        duplicates = [{"id": one.external_id, "source": one.source} for one in self.duplicates]
+        return {"id": self.external_id, "duplicates": duplicates}

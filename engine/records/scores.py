@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from engine.records.interval import Interval
+from engine.records.interval import Interval, Share, wilson
 
 RuleSource = Literal["default", "calibrated", "chosen"]
 Mode = Literal["base", "tuned", "judge", "probe"]
@@ -63,6 +63,37 @@ class DecisionRule:
 
 
 @dataclass(frozen=True, slots=True)
+class StateCounts:
+    """How many conversations are in each state, and the rate of complete ones that every screen, command, report and
+    export gives.
+
+    Attributes:
+        above: Those of the scored ones whose score is at or above the threshold: the complete ones, and of the
+            borderline ones the upper half of the band.
+    """
+
+    complete: int = 0
+    incomplete: int = 0
+    borderline: int = 0
+    unscored: int = 0
+    above: int = 0
+
+    @property
+    def scored(self) -> int:
+        """Number of conversations that have a score."""
+        return self.complete + self.incomplete + self.borderline
+
+    @property
+    def rate(self) -> Share | None:
+        """The share of the scored conversations at or above the threshold, with its interval; None without scores.
+
+        A borderline score counts on its side of the threshold: that it is near is said by its state, and changes no
+        rate.
+        """
+        return wilson(self.above, self.scored) if self.scored else None
+
+
+@dataclass(frozen=True, slots=True)
 class EndingTest:
     """How well a set of scores separates whole conversations from the same ones cut off, without labels.
 
@@ -75,6 +106,9 @@ class EndingTest:
         matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
             conversations allow it, and in a set made before this had an interval.
         matched_pairs: Number of such pairs.
+        matched_keywords, matched_position: `matched` of the keyword rule and of position alone; None where there are no
+            pairs, and in a set of an earlier version.
+        over_keywords, over_position: `matched` minus each of these, paired; None likewise.
     """
 
     conversations: int
@@ -84,6 +118,10 @@ class EndingTest:
     position: float
     matched: Interval | None
     matched_pairs: int
+    matched_keywords: float | None = None
+    matched_position: float | None = None
+    over_keywords: Interval | None = None
+    over_position: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +189,6 @@ class ScoreRow:
     adapter: str | None
     noise: float | None
     generated: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredId:
-    """An imported id with the score of its conversation; None if no run has scored it."""
-
-    external_id: str
-    source: str
-    score: ScoreRow | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from engine.records.imports import Imported
+
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
 
@@ -111,8 +113,8 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedId:
-    """An imported id with the current verdict, note and tags of its conversation.
+class Judged:
+    """A conversation with its current verdict, note and tags.
 
     Attributes:
         repeats: Verdicts that the same person gave blind, oldest first.
@@ -120,8 +122,7 @@ class JudgedId:
         disagreement: Whether people disagree on it and nobody decided.
     """
 
-    external_id: str
-    source: str
+    conversation: Imported
     verdict: VerdictRow
     repeats: tuple[Verdict, ...] = ()
     others: tuple[Opinion, ...] = ()

@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.conversation import Conversation
 from engine.personal_data import Redactor
 from engine.records.example_probes import Proposed
-from engine.records.scores import ScoredId, State
-from engine.records.triage import JudgedId
+from engine.records.imports import Imported
+from engine.records.scores import ScoreRow, State
+from engine.records.triage import Judged
 from engine.services.forms.chat_forms import message_line
 from engine.services.line_files import new_file, write_file
 from engine.store import second_verdicts, trees
@@ -94,7 +96,7 @@ def export_lines(
         beside: What is written with conversations, in an object `workbench`.
     """
     if kind == "scores":
-        yield from map(score_line, scores.export_scores(conn, wanted))
+        yield from starmap(score_line, scores.export_scores(conn, wanted))
     elif kind == "verdicts":
         yield from map(verdict_line, second_verdicts.export_verdicts(conn, wanted))
     elif kind == "proposals":
@@ -108,8 +110,8 @@ def export_lines(
     elif kind == "trees":
         from engine.services.trees.export_lines import stored_tree_line
 
-        for name, row, frame in trees.export_trees(conn, wanted):
-            yield stored_tree_line(name, row, frame)
+        for one, row, frame in trees.export_trees(conn, wanted):
+            yield {**one.names(), **stored_tree_line(one.external_id, row, frame)}
     elif kind in ("clusters", "assignments", "decisions"):
         from engine.services.goals import exports as goal_exports
 
@@ -145,9 +147,8 @@ def redacted_lines(
         yield {key: redactor.value(value) for key, value in line.items()}
 
 
-def score_line(row: ScoredId) -> dict[str, Any]:
-    """One imported id with its score; `unscored` with a reason when there is none."""
-    score = row.score
+def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]:
+    """A conversation with its score; `unscored` with a reason when there is none."""
     if score is None:
         empty: dict[str, Any] = {
             "p_end": None,
@@ -157,11 +158,11 @@ def score_line(row: ScoredId) -> dict[str, Any]:
             "model": None,
         }
         return {
-            "id": row.external_id, "state": str(State.UNSCORED), "reason": NEVER_SCORED,
+            **conversation.names(), "state": str(State.UNSCORED), "reason": NEVER_SCORED,
             **empty, "adapter": None, "mode": None,
         }  # fmt: skip
     return {
-        "id": row.external_id,
+        **conversation.names(),
         "state": str(score.state),
         "reason": score.reason,
         "p_end": score.p_end,
@@ -182,11 +183,11 @@ def score_line(row: ScoredId) -> dict[str, Any]:
     }
 
 
-def verdict_line(row: JudgedId) -> dict[str, Any]:
-    """Returns one imported id with its verdict as JSON values; `earlier` has what was said of an earlier text."""
+def verdict_line(row: Judged) -> dict[str, Any]:
+    """Returns a conversation with its verdict as JSON values; `earlier` has what was said of an earlier text."""
     earlier = row.verdict.earlier
     return {
-        "id": row.external_id,
+        **row.conversation.names(),
         "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
         "note": row.verdict.note,
         "given_at": row.verdict.given_at or None,

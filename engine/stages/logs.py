@@ -14,8 +14,6 @@ from engine.stages.model_work import ModelWork
 from engine.store import conversations
 from engine.store.project import Project
 
-NO_BOUNDARY = "no assistant step, so there is no place where it could end"
-
 LONGER_RUN = 200
 """Conversations of a run from which on the speed of the model is measured again."""
 

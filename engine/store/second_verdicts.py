@@ -11,10 +11,10 @@ import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engine.records.triage import JudgedId, Opinion, Verdict, VerdictRow
+from engine.records.triage import Judged, Opinion, Verdict, VerdictRow
 from engine.store import verdicts
-from engine.store.completeness import scores
 from engine.store.earlier_states import GIVEN_TO_THIS_TEXT
+from engine.store.imported import imported
 from engine.store.sql import snapshot
 from engine.store.verdicts import CURRENT_VERDICTS, IS_IN_FORCE, verdict_sql
 
@@ -126,8 +126,8 @@ def to_repeat(
 
 def export_verdicts(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
-) -> Iterator[JudgedId]:
-    """One line for each imported id whose conversation has a verdict, a note or a tag.
+) -> Iterator[Judged]:
+    """Each conversation that has a verdict, a note or a tag.
 
     Where people disagreed from the start, no verdict is in force: the row then has neither id nor time.
 
@@ -156,7 +156,5 @@ def export_verdicts(
             if found is None and not others:
                 continue
             again = repeats(conn, conversation_id, verdict.annotator)
-            for _, external_id, source in scores.imported_ids(conn, [conversation_id]):
-                yield JudgedId(
-                    external_id, source, verdict, again, others, conversation_id in differing
-                )
+            for one in imported(conn, [conversation_id]):
+                yield Judged(one, verdict, again, others, conversation_id in differing)

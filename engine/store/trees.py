@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.records.imports import Imported
 from engine.records.trees import TreeRow
 from engine.store import settings
+from engine.store.imported import imported
 from engine.store.sql import snapshot, to_json
 
 _KEY = "tree_config"
@@ -149,8 +151,8 @@ def frame(
 
 def export_trees(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
-) -> Iterator[tuple[str, TreeRow, dict[str, Any] | None]]:
-    """(imported id, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
+) -> Iterator[tuple[Imported, TreeRow, dict[str, Any] | None]]:
+    """(conversation, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
     with snapshot(conn):
         config = chosen(conn)
         ids = wanted
@@ -163,19 +165,9 @@ def export_trees(
                     (config,),
                 )
             ]
-        for conversation_id in ids:
-            names = [
-                row[0]
-                for row in conn.execute(
-                    "SELECT external_id FROM conversation WHERE id = ?1 UNION ALL"
-                    " SELECT external_id FROM alias WHERE conversation_id = ?1",
-                    (conversation_id,),
-                )
-            ]
-            for row in trees(conn, conversation_id):
-                found = frame(conn, conversation_id, row.step)
-                for name in names:
-                    yield name, row, found
+        for one in imported(conn, ids):
+            for row in trees(conn, one.conversation_id):
+                yield one, row, frame(conn, one.conversation_id, row.step)
 
 
 def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:

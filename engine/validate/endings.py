@@ -7,13 +7,14 @@ same boundary, counted from the first, so that the number of steps tells nothing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.records.interval import Interval
+from engine.records.interval import Z95, Interval
 from engine.validate.statistics.ranking import LEAST_GROUPS, area_interval
 from engine.validate.truncation import cut_at
 
@@ -63,6 +64,45 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
     Returns:
         The share over all pairs, None without any, and the number of pairs.
     """
+    wins, pairs = _wins(curves)
+    total = pairs.sum() / 2
+    if not total:
+        return None, 0
+    share = float(wins.sum() / 2 / total)
+    highs = int((pairs > 0).sum())
+    variance = float(np.square(wins - share * pairs).sum()) / total**2
+    few = highs < LEAST_GROUPS
+    return area_interval(share, None if few else variance, highs, highs), int(total)
+
+
+def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> Interval | None:
+    """The share of `matched` of one scoring minus that of another, over the same pairs.
+
+    The interval is paired: the infinitesimal jackknife of the difference over conversations, as in `matched`, so that
+    what makes a conversation easy for both takes itself out. With fewer than `LEAST_GROUPS` conversations it is all of
+    -1 to 1.
+
+    Args:
+        curves, others: As `matched` takes them, with the same shapes and numbers at the same places.
+
+    Returns:
+        None without any pair.
+    """
+    (wins, pairs), (other_wins, _) = _wins(curves), _wins(others)
+    total = pairs.sum() / 2
+    if not total:
+        return None
+    ahead = wins - other_wins
+    difference = float(ahead.sum() / 2 / total)
+    if int((pairs > 0).sum()) < LEAST_GROUPS:
+        return Interval(difference, -1.0, 1.0)
+    half = Z95 * math.sqrt(float(np.square(ahead - difference * pairs).sum())) / float(total)
+    return Interval(difference, max(-1.0, difference - half), min(1.0, difference + half))
+
+
+def _wins(curves: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Of each conversation, shape (conversations,): the pairs of the matched test that come out right, ties counting
+    half, and all pairs that it is part of."""
     owner = np.repeat(np.arange(len(curves)), [len(one) for one in curves])
     number = np.concatenate([np.arange(len(one)) for one in curves]) if curves else np.empty(0)
     values = np.concatenate(curves) if curves else np.empty(0)
@@ -77,14 +117,7 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
         np.add.at(pairs, owner[whole], len(cut))
         np.add.at(wins, owner[cut], len(whole) - _beaten(values[cut], values[whole]))
         np.add.at(pairs, owner[cut], len(whole))
-    total = pairs.sum() / 2
-    if not total:
-        return None, 0
-    share = float(wins.sum() / 2 / total)
-    highs = int((pairs > 0).sum())
-    variance = float(np.square(wins - share * pairs).sum()) / total**2
-    few = highs < LEAST_GROUPS
-    return area_interval(share, None if few else variance, highs, highs), int(total)
+    return wins, pairs
 
 
 def _beaten(of: Floats, among: Floats) -> Floats:

@@ -55,12 +55,11 @@ def sounds_complete(steps: Sequence[LogPiece]) -> bool:
     """
     user = answer = ""
     for step in reversed(steps):
-        words = step.text.lstrip("\n").partition("\n")[2]
         if step.role == "user":
-            user = words[-TAIL:]
+            user = step.body[-TAIL:]
             break
         if step.role == "assistant" and not answer:
-            answer = words[-TAIL:]
+            answer = step.body[-TAIL:]
     if _FAREWELL.search(answer) or _DONE.search(answer):
         return True
     asked = answer.rstrip().endswith("?") and not _ANYTHING_ELSE.search(answer)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from engine.goals.embedders.vectors import Vectors, unit_rows
 from engine.goals.merges.merge_state import Group, Ids, MergeState
-from engine.records.goals import GoalGroup, GroupStates
+from engine.records.goals import GoalGroup
+from engine.records.scores import StateCounts
 from engine.store import settings, trees
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, vectors
@@ -192,7 +193,7 @@ class GroupFigures:
         leaves: Median number of leaves of the trees; groups without trees are absent.
     """
 
-    states: Mapping[int, GroupStates]
+    states: Mapping[int, StateCounts]
     leaves: Mapping[int, float]
 
     @classmethod
@@ -270,7 +271,7 @@ def group_row(
         description=group.description,
         size=size,
         share=size / view.with_text,
-        states=figures.states[rank] if figures else GroupStates(unscored=size),
+        states=figures.states[rank] if figures else StateCounts(unscored=size),
         spread=0.0 if mean is None else max(0.0, 1 - float(np.linalg.norm(mean))),
         leaves=figures.leaves.get(rank) if figures else None,
         stability=view.stability_of(key),

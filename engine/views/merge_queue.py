@@ -12,11 +12,11 @@ from engine.records.goals import (
     LIKELY,
     Evidence,
     GoalGroup,
-    GroupStates,
     MergeOrder,
     Pair,
     Proposal,
 )
+from engine.records.scores import StateCounts
 from engine.store import settings
 from engine.views.merge_features import named_features, pair_features
 from engine.views.pair_table import Floats, PairTable
@@ -170,10 +170,11 @@ class QueueSnapshot:
         return [pair for pair, wanted in zip(pairs, high, strict=True) if wanted]
 
 
-def _states_of_both(a: GroupStates, b: GroupStates) -> GroupStates:
-    return GroupStates(
+def _states_of_both(a: StateCounts, b: StateCounts) -> StateCounts:
+    return StateCounts(
         a.complete + b.complete,
         a.incomplete + b.incomplete,
         a.borderline + b.borderline,
         a.unscored + b.unscored,
+        a.above + b.above,
     )

@@ -13,14 +13,15 @@ from screens.widgets.states import STATE_LOOKS
 
 
 def format_counts(shown: int, counts: ListCounts) -> str:
-    """`812 of 2,000 · 71% [68, 74] complete (96% scored)`; the rate is over scored conversations only, and left out
-    where they were chosen by their outcome."""
+    """`812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only, and left
+    out where they were chosen by their outcome."""
     words = f"{shown:,} of {counts.everything.conversations:,}"
     found = counts.matching
     if found.scored and counts.has_rate:
         scored = 100 * found.scored / found.conversations
         words += (
-            f" · {number_format.rate(found.complete, found.scored)} complete ({scored:.0f}% scored)"
+            f" · {number_format.rate(found.above, found.scored)} complete,"
+            f" {number_format.at_least(counts.rule.threshold)} ({scored:.0f}% scored)"
         )
     return words
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from engine.filter_fields import TEXT, SortKey
 from engine.filters import Filter, ListQuery
 from engine.records.conversations import ConversationRow, Counts
-from engine.records.scores import State
+from engine.records.scores import DecisionRule, State
 from engine.services.workspace import Services
 
 STATE_CYCLE: tuple[State | None, ...] = (
@@ -46,12 +46,14 @@ class ListCounts:
         matching: Of what matches.
         scores: The set of scores that the states come from; empty without scores.
         has_rate: Whether what matches was not chosen by its outcome, so that its completion rate means something.
+        rule: What makes states of scores.
     """
 
     everything: Counts
     matching: Counts
     scores: str = ""
     has_rate: bool = True
+    rule: DecisionRule = field(default_factory=DecisionRule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def read_counts(services: Services, query: ListQuery) -> ListCounts:
     everything = conversations.counts()
     matching = conversations.counts(query) if query.filter else everything
     has_rate = query.filter == query.filter.without(*_OUTCOME)
-    return ListCounts(everything, matching, services.score_sets.name_in_force(), has_rate)
+    name, rule = services.score_sets.name_in_force(), conversations.rule()
+    return ListCounts(everything, matching, name, has_rate, rule)
 
 
 def next_state(query: ListQuery) -> ListQuery:

@@ -33,9 +33,9 @@ class Order:
 
 
 def rate_of(group: GoalGroup) -> float | None:
-    """The share of complete members among those with a score; None where none has one."""
-    number = group.states.scored
-    return group.states.complete / number if number else None
+    """The rate of complete conversations among the members with a score; None where none has one."""
+    rate = group.states.rate
+    return None if rate is None else rate.value
 
 
 ORDERS: dict[str, Order] = {
@@ -76,12 +76,11 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
 
     def rate(row: Listed) -> Sequence[Piece]:
         states = row[1].states
-        number = states.scored
-        if not number:
+        if states.rate is None:
             return _NONE
         return [
-            (number_format.bar(states.complete / number), "tone--complete"),
-            (f" {number_format.rate(states.complete, number)}", ""),
+            (number_format.bar(states.rate.value), "tone--complete"),
+            (f" {number_format.rate(states.above, states.scored)}", ""),
         ]
 
     def coverage(row: Listed) -> Sequence[Piece]:

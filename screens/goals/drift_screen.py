@@ -13,7 +13,8 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.filters import Filter, Term
-from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
+from engine.records.goals import GoalGroup, GroupPeriod
+from engine.records.scores import StateCounts
 from engine.services.comparison.two_samples import all_differ
 from engine.services.workspace import Services
 from engine.text import one_line
@@ -48,8 +49,8 @@ class Drift:
     goal: str
     label: str
     shares: tuple[float, ...]
-    first: GroupStates
-    last: GroupStates
+    first: StateCounts
+    last: StateCounts
     p: float = 1.0
 
     @property
@@ -72,7 +73,7 @@ def drifts(
     tested: list[tuple[int, int, int, int]] = []
     for group in groups:
         rows = [found.get((name, group.id)) for name in names]
-        states = [row.states if row is not None else GroupStates() for row in rows]
+        states = [row.states if row is not None else StateCounts() for row in rows]
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
         label = label_of(group, 200)
         first, last = (0 if row is None else row.size for row in (rows[0], rows[-1]))
@@ -199,7 +200,7 @@ def _p_cell(row: Drift) -> Sequence[Piece]:
 
 def _rate_cell(row: Drift) -> Sequence[Piece]:
     rates = [
-        f"{100 * states.complete / states.scored:.0f}%" if states.scored else "–"
+        "–" if states.rate is None else f"{100 * states.rate.value:.0f}%"
         for states in (row.first, row.last)
     ]
     return [(rates[0], "tone--muted"), (" → ", "tone--muted"), (rates[1], "")]

@@ -135,7 +135,7 @@ def _rate_cell(row: TreeLine) -> Sequence[Piece]:
     rate = rate_of(row.group)
     if rate is None:
         return [("–", "tone--muted")]
-    return [(number_format.rate(row.group.states.complete, row.group.states.scored), "")]
+    return [(number_format.rate(row.group.states.above, row.group.states.scored), "")]
 
 
 def _act_cell(row: TreeLine) -> Sequence[Piece]:

@@ -28,7 +28,7 @@ from engine.services.exports import ExportKind
 from engine.services.run_requests import ClusteringRequest
 from engine.services.workspace import Services
 from engine.text import one_line
-from screens.goals.columns import ORDERS, Listed, group_columns, ordered
+from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_of
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.group_map import LETTERS, Dot, GroupMap
@@ -496,8 +496,8 @@ class GoalsScreen(DecisionScreen):
         """Copies the list as shown: a line for each group, with tabs between the columns."""
         rows = ["goal\tsize\tshare\tcomplete\tscored\tstable"]
         for _, group in self._fetch(self.table.ids):
-            number = group.states.scored
-            rate = f"{group.states.complete / number:.4f}" if number else ""
+            number, found = group.states.scored, rate_of(group)
+            rate = "" if found is None else f"{found:.4f}"
             stable = "" if group.stability is None else f"{group.stability:.4f}"
             label = " ".join(group.label.split())
             rows.append(f"{label}\t{group.size}\t{group.share:.4f}\t{rate}\t{number}\t{stable}")

@@ -108,12 +108,12 @@ def _saved(text: str) -> Filter | None:
 
 
 def parts_content(parts: list[Part]) -> Content:
-    """A line for each part: its name, the share of complete ones with its interval, how many are scored."""
+    """A line for each part: its name, the rate of complete ones with its interval, how many are scored."""
     lines = [
         Content.assemble(
             (f"{_short_name(part.name):<24} ", "bold"),
             (
-                number_format.rate(part.counts.complete, part.counts.scored).ljust(
+                number_format.rate(part.counts.above, part.counts.scored).ljust(
                     number_format.RATE_WIDTH
                 ),
                 "$tone-complete",
@@ -363,9 +363,9 @@ def _span(first: str, last: str) -> str:
 
 
 def rate_content(found: Overview) -> Content:
-    """The share of complete conversations with interval and coverage, and what the others are; two lines.
+    """The rate of complete conversations with interval, threshold and coverage, and the states; two lines.
 
-    The share is dim where the scores mean little.
+    The rate is dim where the scores mean little.
     """
     counts = found.counts
     if not counts.scored:
@@ -379,9 +379,13 @@ def rate_content(found: Overview) -> Content:
     doubtful = now is not None and bool(reliability(now, found.sets).doubt)
     tone = "$tone-muted" if doubtful else "bold $tone-complete"
     parts: list[Piece] = [
-        (number_format.rate(counts.complete, counts.scored), tone),
+        (number_format.rate(counts.above, counts.scored), tone),
         " complete",
-        (f"  (n {counts.scored:,} · {shown}% scored)\n", "$tone-muted"),
+        (
+            f", {number_format.at_least(found.rule.threshold)}"
+            f"  (n {counts.scored:,} · {shown}% scored)\n",
+            "$tone-muted",
+        ),
     ]
     numbers = (counts.complete, counts.incomplete, counts.borderline, counts.unscored)
     for index, (look, number) in enumerate(zip(STATE_LOOKS.values(), numbers, strict=True)):

@@ -10,10 +10,9 @@ from engine.records.calibration import (
     MIN_VERDICTS,
     CalibrationReport,
     CompletionRate,
-    Share,
 )
 from engine.records.example_probes import LEAST_OF_EACH, ExampleProbe, ExampleProbeChange
-from engine.records.interval import Interval
+from engine.records.interval import Interval, Share
 from engine.records.triage import Verdict
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
@@ -129,7 +128,7 @@ def rate_content(rate: CompletionRate) -> Content:
         parts.append((format_estimate(rate.corrected), "bold $tone-bright"))
         parts.append((" complete, errors corrected", "$tone-muted"))
     if rate.apparent is not None:
-        parts.append((f"\n{rate.apparent:.0%} above threshold", "$tone-muted"))
+        parts.append((f"\n{rate.apparent:.0%} at or above the threshold", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
     return Content.assemble(*parts)
 

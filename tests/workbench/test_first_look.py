@@ -16,10 +16,14 @@ from typing import Literal
 import pytest
 
 from engine import folders
+from engine.completeness import bundled_probe
+from engine.completeness.bundled_probe import BundledProbe
 from engine.conversation import Conversation
+from engine.errors import Cancelled
 from engine.records.runs import Estimate
 from engine.records.scores import CurvePoint, ScoreRow, State
 from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.completeness import fitting
 from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
 from tests.engine.services.tuned import tune
@@ -142,6 +146,38 @@ def test_of_long_logs_the_ends_are_read_first(
         ((sets,),) = conn.execute("SELECT count(DISTINCT config_hash) FROM score")
     assert rows[0] == (2,) < rows[1]
     assert sets == 1
+
+
+@pytest.mark.usefixtures("tuned_shallow")
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_provisional_scores_of_the_samples_probe_give_way(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    """Where so few logs were read that the program's own probe gave the provisional scores, the final ones of a probe
+    of these logs replace them: at the end of the command, or of a later run where it was cancelled before."""
+
+    def cancel(*_: object) -> None:
+        raise Cancelled("You stopped it.")
+
+    monkeypatch.setattr(first_look, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", 0.0)
+    # The first two blocks are 32 conversations; the shallow weights have the width of the shipped ones.
+    monkeypatch.setattr(fitting, "LEAST_FOR_PROBE", 33)
+    monkeypatch.setattr(bundled_probe, "of_model", lambda _: BundledProbe.load())
+    project = tmp_path / "mine.wb"
+    with monkeypatch.context() as context:
+        if cancelled:
+            context.setattr(first_look._FirstLook, "_score", cancel)
+        done = workbench("open", many, "-o", project, "--headless")
+    assert done.returncode == (130 if cancelled else 0), done.stderr.decode()
+    if cancelled:
+        before = data(workbench("status", project, "--json"))["in_force"]
+        assert (before["adapter"], before["provisional"]) == ("samples", True)
+        assert before["scored"] < 40
+        assert workbench("run", "complete", project, "--no-remaining").returncode == 0
+    now = data(workbench("status", project, "--json"))
+    assert (now["in_force"]["adapter"], now["in_force"]["provisional"]) == (None, False)
+    assert (now["in_force"]["scored"], now["coverage"], now["score_sets"]) == (40, 1.0, 1)
 
 
 def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:

@@ -265,7 +265,8 @@ class Project:
         return len(self._services.conversations.ids(ListQuery(read_filter(filter))))
 
     def counts(self, filter: str = "") -> dict[str, int]:
-        """Number of conversations that match, `conversations`, and of those in each state."""
+        """Number of conversations that match, `conversations`, of those in each state, and of those `above`: with a
+        score at or above the threshold. The rate of complete ones is `above` among all that are not unscored."""
         found = self._services.conversations.counts(ListQuery(read_filter(filter)))
         return {
             "conversations": found.conversations,
@@ -273,6 +274,7 @@ class Project:
             "incomplete": found.incomplete,
             "borderline": found.borderline,
             "unscored": found.unscored,
+            "above": found.above,
         }
 
     def table(

@@ -9,8 +9,8 @@ from pathlib import Path
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
 from engine.number_format import percent_range
-from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, Share
-from engine.records.interval import Interval
+from engine.records.calibration import Agreement, CalibrationReport, CompletionRate
+from engine.records.interval import Interval, Share
 from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.narration import narrate, print_json
@@ -129,5 +129,5 @@ def _agreement(found: Agreement) -> str:
 
 def _rate(rate: CompletionRate) -> str:
     text = _estimate(rate.corrected) if rate.corrected else f"– {rate.why}"
-    seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score above the threshold"
+    seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score at or above the threshold"
     return f"{text}{seen}; {rate.scored:,} of {rate.conversations:,} scored"

@@ -137,7 +137,6 @@ def clustering_json(workspace: Workspace) -> dict[str, Any]:
         without = len(vectors.reasons(conn, stored.vector_config))
     decision_log = workspace.merge_queue_cache.decision_log
     state = decision_log.state(stored.id)
-    groups = sorted((state.groups[key] for key in state.current), key=lambda g: (-g.size, g.id))
     decided: dict[str, int] = {}
     for decision in decision_log.active(stored.id):
         kind = f"{decision.kind} by {decision.author}"
@@ -158,8 +157,8 @@ def clustering_json(workspace: Workspace) -> dict[str, Any]:
                 "label": group.label,
                 "description": group.description,
                 "size": group.size,
-                "share": group.size / stored.conversations,
+                "share": group.share,
             }
-            for group in groups
+            for group in workspace.services().goals.groups()
         ],
     }

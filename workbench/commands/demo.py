@@ -149,11 +149,14 @@ def _import_only(samples: Path, path: Path, *, as_json: bool) -> int:
             workspace,
             [ImportStage(workspace.project, [str(samples)]), CheckStage(workspace.project)],
         )
-        counts = workspace.services().conversations.counts()
+        rows = workspace.services().conversations
+        counts, rule = rows.counts(), rows.rule()
     seconds = time.monotonic() - start
     if as_json:
-        print_json({"project": str(path), "seconds": round(seconds, 1), **counts_json(counts)})
+        print_json(
+            {"project": str(path), "seconds": round(seconds, 1), **counts_json(counts, rule)}
+        )
     else:
-        print_text(headline(counts))
+        print_text(headline(counts, rule))
     narrate(f"Built {path} in {duration(seconds)}. `workbench {path}` opens it.")
     return WITH_GAPS if counts.quarantined else DONE

@@ -40,7 +40,7 @@ from workbench.commands.cluster import clustering_json
 from workbench.commands.mapping import map_command, with_command
 from workbench.commands.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.commands.scores import set_lines, sets_json
-from workbench.commands.status import counts_json, headline
+from workbench.commands.status import counts_json, headline, rate_line
 from workbench.exits import DONE, WITH_GAPS
 
 MOST_GOALS = 12
@@ -170,7 +170,7 @@ class _FirstLook:
         goals = clustering_json(workspace)
         self._say(
             f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
-            headline(self._services.conversations.counts()),
+            headline(self._services.conversations.counts(), self._services.conversations.rule()),
             _goal_lines(goals["groups"]),
             *self._badly_read(reading),
         )
@@ -189,7 +189,7 @@ class _FirstLook:
                 {
                     "project": str(self._project),
                     "seconds": round(time.monotonic() - self._start, 1),
-                    **counts_json(counts),
+                    **counts_json(counts, self._services.conversations.rule()),
                     **sets_json(self._services.score_sets.all()),
                     "groups": goals["groups"],
                     "read_first": [
@@ -336,8 +336,9 @@ class _FirstLook:
             print_text("\n".join(lines))
 
     def _score_lines(self) -> list[str]:
-        counts = self._services.conversations.counts()
-        return [headline(counts).rpartition("\n")[2], *set_lines(self._services.score_sets.all())]
+        rows = self._services.conversations
+        line = rate_line(rows.counts(), rows.rule())
+        return [line, *set_lines(self._services.score_sets.all())]
 
     def _to_read(self) -> list[tuple[ConversationRow, str]]:
         """The conversations to read first, with the reason for each: the least likely to have ended, of many goals."""

@@ -118,16 +118,17 @@ def run_complete(arguments: argparse.Namespace) -> int:
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
         services = workspace.services()
-        counts, sets = services.conversations.counts(), services.score_sets.all()
+        counts, rule = services.conversations.counts(), services.conversations.rule()
+        sets = services.score_sets.all()
         made = next((one for one in sets if one.config_hash == run.config_hash), None)
         decided = services.score_sets.as_generated(run.config_hash) if request.paper else None
     now = in_force(sets)
     if arguments.json:
         told = {} if decided is None else {"as_generated": asdict(decided)}
         scored = {"scored_set": made and asdict(made)}
-        print_json(counts_json(counts) | scored | sets_json(sets) | told)
+        print_json(counts_json(counts, rule) | scored | sets_json(sets) | told)
     else:
-        lines = [headline(counts), *set_lines(sets)]
+        lines = [headline(counts, rule), *set_lines(sets)]
         if decided is not None:
             lines.append(
                 f"By what {decided.model} writes next: {decided.complete:,} complete (the end tag),"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from engine.filters import ListQuery
-from engine.number_format import counted
+from engine.number_format import counted, probability
 from engine.records.conversations import Counts
 from engine.records.runs import RunRow
+from engine.records.scores import DecisionRule
 from engine.services.workspace import Workspace
 from engine.store import quarantine, runs
 from engine.store.project import Project
@@ -32,6 +33,7 @@ def status(arguments: argparse.Namespace) -> int:
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         services = workspace.services()
         counts = services.conversations.counts(ListQuery(wanted) if wanted else None)
+        rule = services.conversations.rule()
         with workspace.project.reading() as conn:
             history = _with_interrupted(runs.all_runs(conn), workspace.project)
             quarantined = quarantine.rows(conn, limit=20)
@@ -42,7 +44,7 @@ def status(arguments: argparse.Namespace) -> int:
                 {
                     "project": str(workspace.project.path),
                     "filter": str(wanted) or None,
-                    **counts_json(counts),
+                    **counts_json(counts, rule),
                     **sets_json(sets),
                     "sources": services.conversations.sources(),
                     "shared_text": [
@@ -69,7 +71,7 @@ def status(arguments: argparse.Namespace) -> int:
                 }
             )  # fmt: skip
             return 0
-        print_text("\n".join([headline(counts), *set_lines(sets)]))
+        print_text("\n".join([headline(counts, rule), *set_lines(sets)]))
         for block in shared.shown:
             print_text(
                 f"  shared: {block.conversations:,} of {shared.looked_at:,}, {block.role}:"
@@ -92,24 +94,36 @@ def _with_interrupted(many: list[RunRow], project: Project) -> list[RunRow]:
     return [replace(run, state="interrupted") if run.state == "running" else run for run in many]
 
 
-def headline(counts: Counts) -> str:
-    """Counts and the completion rate with its coverage, in one sentence."""
+def headline(counts: Counts, rule: DecisionRule) -> str:
+    """Counts, and on a second line where there are scores `rate_line`."""
     text = (
         f"{counted(counts.conversations, 'conversation')}, {counted(counts.messages, 'message')},"
         f" {counted(counts.duplicates, 'duplicate')}, {counts.quarantined:,} quarantined"
     )
-    if counts.scored:
-        text += (
-            f"\n{counts.complete / counts.scored:.0%} complete, "
-            f"{counts.incomplete / counts.scored:.0%} incomplete, "
-            f"{counts.borderline / counts.scored:.0%} borderline "
-            f"(n {counts.scored:,} · {counts.scored / counts.conversations:.0%} scored)"
-        )
-    return text
+    return f"{text}\n{rate_line(counts, rule)}" if counts.scored else text
 
 
-def counts_json(counts: Counts) -> dict[str, Any]:
-    """Counts as JSON, with the coverage of the scores."""
-    numbers = {name: getattr(counts, name) for name in Counts.__slots__}
+def rate_line(counts: Counts, rule: DecisionRule) -> str:
+    """The rate of complete conversations with its interval, what counts as one, how many are near it, and coverage."""
+    rate = counts.rate
+    if rate is None:
+        return "nothing is scored"
+    near = f"; {counts.borderline:,} within {probability(rule.band)} of it" * bool(rule.band)
+    return (
+        f"{rate.value:.0%} complete ({rate.low:.0%} to {rate.high:.0%}): {rate.part:,} of {rate.of:,}"
+        f" have a score of {probability(rule.threshold)} or more{near}"
+        f" ({counts.scored / counts.conversations:.0%} scored)"
+    )
+
+
+def counts_json(counts: Counts, rule: DecisionRule) -> dict[str, Any]:
+    """Counts as JSON, with the coverage of the scores, the rate of complete conversations and the rule behind it."""
     coverage = counts.scored / counts.conversations if counts.conversations else None
-    return {"counts": numbers, "scored": counts.scored, "coverage": coverage}
+    rate = counts.rate
+    return {
+        "counts": asdict(counts),
+        "scored": counts.scored,
+        "coverage": coverage,
+        "rate": rate and {"value": rate.value, "low": rate.low, "high": rate.high},
+        "rule": asdict(rule),
+    }

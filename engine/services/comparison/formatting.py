@@ -18,6 +18,7 @@ from engine.text import one_line
 MOST_GOALS = 8
 """Goals that a text lists without a significant difference; those with one are all listed."""
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
+COMPLETE = "Complete: a score at or above the threshold; a borderline one counts on its side of it."
 _DIGITS = {"success": 2, "characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
 
 
@@ -54,7 +55,7 @@ def comparison_lines(found: Comparison) -> list[str]:
 def notes(found: Comparison) -> list[str]:
     """How the table is to be read, and what so many conversations can show."""
     lines = [
-        "Intervals 95%. p by Holm's method over all tests of the table; * below .05."
+        f"{COMPLETE} Intervals 95%. p by Holm's method over all tests of the table; * below .05."
         " Conversations count as independent."
     ]
     if found.least is not None:
@@ -80,7 +81,7 @@ def breakdown_lines(found: Breakdown) -> list[str]:
 
 def breakdown_notes(found: Breakdown) -> list[str]:
     """What is not listed, and how the table is to be read."""
-    lines = []
+    lines = [COMPLETE]
     values, conversations = found.left_out
     if values:
         lines.append(
@@ -165,7 +166,7 @@ def points(share: float) -> str:
 
 
 def rate_text(rate: CompletionRate) -> tuple[str, str]:
-    """The share of complete conversations, and the corrected one with its interval; a dash where there is none."""
+    """The rate of complete conversations, and the corrected one with its interval; a dash where there is none."""
     apparent = "–" if rate.apparent is None else f"{100 * rate.apparent:.1f}%"
     if rate.corrected is None:
         return apparent, "–"

@@ -9,9 +9,10 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from engine.completeness.calibration import Calibration, completion_rate
+from engine.completeness.calibration import Calibration, completion_rate, state_counts
 from engine.records.calibration import CompletionRate
 from engine.records.goals import NAMELESS
+from engine.records.scores import DecisionRule, StateCounts
 from engine.services.triage.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.store import trees
 from engine.store.completeness import example_probes
@@ -29,17 +30,16 @@ class Measured:
 
     Attributes:
         score: Normalised score; NaN where there is none.
-        above: Whether it is at or above the threshold of its project.
         success: Probability of success, fitted to verdicts; NaN where there is none.
         entropy, leaves: Mean over the response trees of the conversation; NaN where there is none.
         goal: Number of its goal in `goals`; `NO_GOAL` where it has none.
         goals: Labels.
+        rule: The decision rule of their project.
         calibration: What the verdicts of the project say of the errors of its scores.
     """
 
     ids: Ints
     score: Floats
-    above: npt.NDArray[np.bool_]
     turns: Floats
     characters: Floats
     success: Floats
@@ -47,6 +47,7 @@ class Measured:
     leaves: Floats
     goal: Ints
     goals: tuple[str, ...]
+    rule: DecisionRule
     calibration: Calibration
 
     @classmethod
@@ -75,7 +76,6 @@ class Measured:
         return cls(
             ids=ids,
             score=by_id(scored.ids, scored.scores),
-            above=by_id(scored.ids, scored.above.astype(float)) == 1,
             turns=sizes[:, 1],
             characters=sizes[:, 2],
             success=by_id(np.array(list(likely), np.int64), np.array(list(likely.values()))),
@@ -83,6 +83,7 @@ class Measured:
             leaves=by_id(tree_ids, grown[:, 2]),
             goal=goal,
             goals=goals,
+            rule=scored.rule,
             calibration=scored.calibration,
         )
 
@@ -92,7 +93,6 @@ class Measured:
             self,
             ids=self.ids[chosen],
             score=self.score[chosen],
-            above=self.above[chosen],
             turns=self.turns[chosen],
             characters=self.characters[chosen],
             success=self.success[chosen],
@@ -110,18 +110,20 @@ class Measured:
         """Whether each has a score."""
         return ~np.isnan(self.score)
 
+    def states(self) -> StateCounts:
+        """How many of them are in each state, and their rate of complete ones."""
+        return state_counts(self.score, self.rule)
+
     def counts(self) -> tuple[int, int]:
         """Number of scored conversations at or above the threshold, and of all scored ones."""
-        return int(self.above.sum()), int(self.scored.sum())
+        states = self.states()
+        return states.above, states.scored
 
     def rate(self, *, by_score: bool = False) -> CompletionRate:
-        """The share of complete conversations; `by_score` says that they were selected by score or verdict, where the
+        """The rate of complete conversations; `by_score` says that they were selected by score or verdict, where the
         errors of the scores are not those of the project."""
-        above, scored = self.counts()
-        if by_score:
-            apparent = above / scored if scored else None
-            return CompletionRate(len(self.ids), scored, apparent, None, CHOSEN_BY_SCORE)
-        return completion_rate(self.calibration, above, scored, len(self.ids))
+        why = CHOSEN_BY_SCORE if by_score else ""
+        return completion_rate(self.calibration, self.states(), why)
 
 
 def _goals(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:

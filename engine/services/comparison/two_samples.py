@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from engine.completeness.calibration import wilson
-from engine.records.interval import Z95, Interval
+from engine.records.interval import Z95, Interval, wilson
 from engine.validate.statistics.significance import holm, two_sided
 
 Floats = npt.NDArray[np.float64]

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from engine.goals.clusters.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.embedders.vectors import Vectors
 from engine.records.goals import GoalDecision, GoalGroup
-from engine.store.completeness import scores
 from engine.store.goals import decisions as goal_decisions
 from engine.store.goals import second_goals, vectors
+from engine.store.imported import imported
 from engine.store.sql import id_pages, snapshot
 from engine.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
 from engine.views.decision_log import read_merge_state, unplaced_decisions
@@ -54,6 +54,7 @@ def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
         "incomplete": row.states.incomplete,
         "borderline": row.states.borderline,
         "unscored": row.states.unscored,
+        "above": row.states.above,
         "spread": row.spread,
         "leaves": row.leaves,
         "stability": row.stability,
@@ -102,9 +103,9 @@ def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]
 def assignment_lines(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """A line for each imported id of the wanted conversations, in their order, or of all: its group with the membership
-    score, other groups that it may belong to and the distance to the centre; `reason` says why it is in no group. Other
-    groups that a person removed are left out; `confirmed` has those that a person confirmed.
+    """A line for each of the wanted conversations, in their order, or for all: its group with the membership score,
+    other groups that it may belong to and the distance to the centre; `reason` says why it is in no group. Other groups
+    that a person removed are left out; `confirmed` has those that a person confirmed.
 
     Scores are those of `engine.goals.clusters.membership` among the current groups.
 
@@ -130,9 +131,10 @@ def assignment_lines(
             shares = _shares(rows, learned)
             away = 1 - rows @ learned.centres.T
             at = {int(key): place for place, key in enumerate(known)}
-            for conversation_id, external_id, _ in scores.imported_ids(conn, page):
+            for one in imported(conn, page):
+                conversation_id = one.conversation_id
                 line: dict[str, Any] = {
-                    "id": external_id, "cluster": None, "label": None, "score": None, "others": [],
+                    **one.names(), "cluster": None, "label": None, "score": None, "others": [],
                     "confirmed": [], "distance": None, "reason": reasons.get(conversation_id, NOT_ASSIGNED),
                 }  # fmt: skip
                 place = at.get(conversation_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness.calibration import agreement, wilson
+from engine.completeness.calibration import agreement
 from engine.errors import NotFound, NotYet, UsageError
 from engine.filters import Filter, ListQuery
 from engine.goals.embedders.embedder import embedder_for
@@ -39,11 +39,10 @@ from engine.records.goals import (
     UndoneJudgement,
 )
 from engine.records.runs import ClusteringEstimate, RunRow
-from engine.records.scores import State
 from engine.services.goals import proposal_decisions, splitting
 from engine.services.goals.run_stages import GoalStages
 from engine.services.run_requests import ClusteringRequest
-from engine.store import conversations, runs
+from engine.store import conversations, runs, settings
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, measurements, second_goals
 from engine.store.goals import decisions as goal_decisions
@@ -78,7 +77,7 @@ CALLS = 4
 EVERYTHING = Filter()
 
 LEAST_SCORED = 3
-"""The share of complete conversations of a goal with fewer scored ones says nothing."""
+"""The rate of complete conversations of a goal with fewer scored ones says nothing."""
 
 WHY: dict[MergeOrder, str] = {
     "similarity": "the most similar descriptions left",
@@ -195,27 +194,28 @@ class GoalService:
         return now if now and made_by is not None and made_by.kind == "split" else group_id
 
     def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
-        """Of the current groups the one whose share of complete conversations is surely the lowest: by the upper end of
+        """Of the current groups the one whose rate of complete conversations is surely the lowest: by the upper end of
         its interval. None where no group has `LEAST_SCORED` scored conversations."""
-        rated = [group for group in groups if group.states.scored >= LEAST_SCORED]
+        rated = [
+            (rate.high, group.number, group)
+            for group in groups
+            if (rate := group.states.rate) is not None and rate.of >= LEAST_SCORED
+        ]
         if not rated:
             return None
-
-        def highest(group: GoalGroup) -> tuple[float, int]:
-            return wilson(group.states.complete, group.states.scored).high, group.number
-
-        group = min(rated, key=highest)
-        failing = [
-            member.conversation_id
-            for member in self.members(group.id)
-            if member.state in (State.INCOMPLETE, State.BORDERLINE)
-        ]
-        with self._project.reading() as conn:
-            rows = conversations.rows(conn, failing)
+        _, _, group = min(rated, key=lambda one: one[:2])
+        members = [member.conversation_id for member in self.members(group.id)]
+        with self._project.reading() as conn, snapshot(conn):
+            threshold = settings.rule(conn).threshold
+            rows = [
+                row
+                for row in conversations.rows(conn, members)
+                if row.p_end_normalised is not None and row.p_end_normalised < threshold
+            ]
         return LowestGoal(
             id=group.id,
             label=group.label,
-            complete=group.states.complete,
+            complete=group.states.above,
             scored=group.states.scored,
             judged=sum(row.verdict is not None for row in rows),
             waiting=tuple(row.id for row in rows if row.verdict is None),

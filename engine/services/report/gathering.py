@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from engine import folders
-from engine.completeness.calibration import wilson
 from engine.errors import NotFound, UsageError
 from engine.filters import Filter, ListQuery
 from engine.number_format import counted, figure
 from engine.personal_data import KINDS, NAMES
 from engine.records.calibration import CompletionRate
+from engine.records.interval import wilson
 from engine.records.runs import RunRow
 from engine.services.comparison.measured import Measured
 from engine.services.report.comparing import Compared, breakdown_tables, comparison_blocks
@@ -140,19 +140,26 @@ class _Report:
 
     def completion(self) -> Iterator[Block]:
         """The completion rate with its interval, corrected by verdicts, and the histogram of scores."""
-        above, scored = self._found.counts()
+        states = self._found.states()
         total = len(self._found.ids)
         now = in_force(self._sets)
-        if not scored or now is None:
+        if states.rate is None or now is None:
             yield Paragraph("Nothing is scored. `workbench run complete PROJECT` scores.", True)
             return
         rate = self._rate(self._found)
-        share = wilson(above, scored)
+        rule = self._services.conversations.rule()
         yield Paragraph(
-            f"{share.part / share.of:.0%} of the scored conversations are complete by their score"
-            f" (95% interval {share.low:.0%} to {share.high:.0%}); {scored:,} of {total:,} are scored.",
+            f"{states.rate.value:.0%} of the scored conversations are complete by their score"
+            f" (95% interval {states.rate.low:.0%} to {states.rate.high:.0%}):"
+            f" {states.above:,} have {figure(rule.threshold)} or more;"
+            f" {states.scored:,} of {total:,} are scored.",
             True,
         )
+        if states.borderline:
+            yield Paragraph(
+                f"{states.borderline:,} of the scored ones are borderline: within {figure(rule.band)} of"
+                " the threshold, and counted on their side of it."
+            )
         if rate.corrected is not None:
             yield Paragraph(
                 "Without the errors of the scores, as verdicts show them:"
@@ -167,7 +174,6 @@ class _Report:
         )
         values = self._found.score[self._found.scored]
         bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
-        rule = self._services.conversations.rule()
         yield Columns(
             "Conversations by score (0: goes on, 1: ends here)",
             tuple((f"{at / BINS:.2f}", int(count)) for at, count in enumerate(bins)),
@@ -314,14 +320,13 @@ class _Report:
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
-        """The goals with their conversations, the most frequent first; empty ones are left out."""
+        """The goals with their conversations, the most frequent first, as in every list of them; empty ones are left
+        out."""
         found = [
             (label, self._found.part(self._found.goal == at))
             for at, label in enumerate(self._found.goals)
         ]
-        return sorted(
-            (one for one in found if len(one[1].ids)), key=lambda one: (-len(one[1].ids), one[0])
-        )
+        return sorted((one for one in found if len(one[1].ids)), key=lambda one: -len(one[1].ids))
 
     @cached_property
     def _rates(self) -> list[tuple[str, int, int]]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from engine.completeness.calibration import wilson
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, parse_filter
-from engine.records.interval import Interval
+from engine.records.interval import Interval, wilson
 from engine.records.scores import Mode
 from engine.records.validation import CompletenessTable, TruncationRow
 from engine.services.training.run_files import all_runs

@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.completeness import bundled_probe
 from engine.completeness.block import BoundaryProbability, ItemScore, log_item
+from engine.completeness.boundaries import no_boundary_reason
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import FormatError, NotFound
 from engine.formats.single import parse_made
@@ -22,7 +23,6 @@ from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.estimate import ScoringRun
 from engine.services.scoring.runs import ScoringRuns
 from engine.stages.completeness.remaining import RemainingStage
-from engine.stages.logs import NO_BOUNDARY
 from engine.stages.model_work import ModelWork
 from engine.store.completeness.scores import normalised
 
@@ -105,7 +105,7 @@ class ConversationScorer:
                 )
         pieces = render_log(read)
         item = log_item(pieces)
-        found = ItemScore((), 0, unscored=NO_BOUNDARY)
+        found = ItemScore((), 0, unscored=no_boundary_reason(pieces))
         with self._guard:
             if item.boundaries:
                 work = ModelWork(self._setup.process, run.model)

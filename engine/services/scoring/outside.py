@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from engine import folders
-from engine.completeness.boundaries import boundaries
+from engine.completeness.boundaries import boundaries, no_boundary_reason
 from engine.conversation import render_log, without_surrogates
 from engine.errors import FormatError, NameTaken, UsageError
 from engine.filters import ListQuery
@@ -47,8 +47,8 @@ _SENTENCES: Mapping[Outcome, tuple[str, str]] = {
     "outside_range": ("score is outside the range", "scores are outside the range"),
     "repeated": ("id came again; its first score counts", "ids came again; their first scores count"),
     "no_end": (
-        "conversation has no step of the assistant and cannot be scored",
-        "conversations have no step of the assistant and cannot be scored",
+        "conversation has no text or no step of the assistant and cannot be scored",
+        "conversations have no text or no step of the assistant and cannot be scored",
     ),
 }  # fmt: skip
 _GAPS: tuple[Outcome, ...] = (
@@ -305,13 +305,14 @@ def _number(given: Any, ends: tuple[float, float]) -> float | None:
 def _entries(
     conn: sqlite3.Connection, values: Mapping[int, float], report: OutsideReport
 ) -> Iterator[ScoreEntry]:
-    """The scores, each at the last place where its conversation could end."""
+    """The scores, each at the last place where its conversation could end, or why it has none."""
     for page in id_pages(conn, sorted(values)):
         for key, messages in conversations.conversations_for(conn, page):
             pieces = render_log(messages)
             ends = boundaries(pieces)
             if not ends:
                 report.count("no_end", str(key))
+                yield ScoreEntry(key, (), no_boundary_reason(pieces), 0)
                 continue
             at, p = pieces[ends[-1]], values[key]
             place = BoundaryEntry(at.message, at.step, at.turn, p, 1 - p)

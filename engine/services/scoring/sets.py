@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.number_format import counted, figure, figure_range
-from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, ScoreSet
+from engine.number_format import counted, difference, figure, figure_range
+from engine.records.interval import Interval
+from engine.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest, ScoreSet
 from engine.store import settings
 from engine.store.completeness import generated_ends, score_sets
 from engine.store.completeness.score_sets import ScoreConfig
@@ -115,16 +116,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
         else:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
-    test, area = one.test, one.test.auroc
-    same_step = ""
-    if test.matched is not None:
-        ends = figure_range(test.matched.low, test.matched.high)
-        same_step = f" at the same step {figure(test.matched.value)} ({ends});"
-    words = (
-        f"whole against cut: AUROC {figure(area.value)} ({figure_range(area.low, area.high)}),"
-        f" {counted(test.conversations, 'conversation')};{same_step} keyword rule {figure(test.keywords)},"
-        f" position alone {figure(test.position)}"
-    )
+    words = _test_in_words(one.test)
     doubt = _doubt(one)
     if not doubt:
         return Reliability(words)
@@ -136,14 +128,48 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     return Reliability(words, doubt, remedy, best)
 
 
+def _test_in_words(test: EndingTest) -> str:
+    """The AUROC of the test with its interval and beside it those of position alone and of the keyword rule: at random
+    cuts, then at the same step, where there are pairs for that."""
+
+    def compared(area: Interval, more: str, position: float | None, keywords: float | None) -> str:
+        text = f"{figure(area.value)} ({figure_range(area.low, area.high)}){more}"
+        for name, value in (("position alone", position), ("keyword rule", keywords)):
+            text += "" if value is None else f", {name} {figure(value)}"
+        return text
+
+    number = f", {counted(test.conversations, 'conversation')}"
+    words = f"whole against cut: AUROC {compared(test.auroc, number, test.position, test.keywords)}"
+    if test.matched is not None:
+        same = compared(test.matched, "", test.matched_position, test.matched_keywords)
+        words += f"; at the same step {same}"
+    return words
+
+
 def _doubt(one: ScoreSet) -> str:
-    """Why the test says that the scores mean little; empty where it does not."""
+    """Why the test says that the scores mean little; empty where it does not.
+
+    Cuts at random make whole conversations longer than cut ones, so that position tells them apart on many logs. So the
+    scores are compared with position and keywords at the same step; at random cuts only where no two conversations can
+    be compared there.
+    """
     test = one.test
     if test is None:
         return ""
     if test.auroc.low <= 0.5:
         return "these scores mean little: whole and cut are not told apart better than by chance"
-    if test.auroc.value <= max(test.keywords, test.position):
+    if test.matched is None:
+        if test.auroc.value > max(test.keywords, test.position):
+            return ""
         simple = "the keyword rule" if test.keywords >= test.position else "position alone"
         return f"these scores mean little: {simple} tells whole from cut as well"
+    for simple, over in (
+        ("position alone", test.over_position),
+        ("the keyword rule", test.over_keywords),
+    ):
+        if over is not None and over.low <= 0:
+            return (
+                f"these scores mean little: at the same step {simple} tells whole from cut as well (difference"
+                f" {difference(over.value)}, {difference(over.low)} to {difference(over.high)})"
+            )
     return ""

@@ -25,6 +25,7 @@ class Answer:
         repeats: What the same person said again, blind.
         in_force: Whether this verdict was in force in the project that it comes from, whatever others said.
         disputed: Whether others disagreed with it there, and nobody had decided.
+        duplicates: Other ids of the conversation there, by which it may be known here.
     """
 
     key: str | None
@@ -37,6 +38,7 @@ class Answer:
     repeats: tuple[str, ...] = ()
     in_force: bool = False
     disputed: bool = False
+    duplicates: tuple[str, ...] = ()
 
 
 def records_of(path: Path) -> list[Any]:
@@ -161,6 +163,8 @@ def _own(record: Mapping[str, Any]) -> list[Answer] | None:
     if not isinstance(name, str) or VERDICT not in given:
         return None
     verdict, person = given[VERDICT], _person(given.get("annotator"))
+    ids = [one.get("id") for one in _list(given.get("duplicates")) if isinstance(one, dict)]
+    duplicates = _texts(ids)
     own = Answer(
         None,
         name,
@@ -172,9 +176,17 @@ def _own(record: Mapping[str, Any]) -> list[Answer] | None:
         _texts(given.get("repeats")),
         in_force=isinstance(verdict, str),
         disputed=bool(given.get("disagreement")),
+        duplicates=duplicates,
     )
     others = [
-        Answer(None, name, None, one[VERDICT], annotator=_person(one.get("annotator")))
+        Answer(
+            None,
+            name,
+            None,
+            one[VERDICT],
+            annotator=_person(one.get("annotator")),
+            duplicates=duplicates,
+        )
         for one in _list(given.get("others"))
         if isinstance(one, dict) and isinstance(one.get(VERDICT), str)
     ]

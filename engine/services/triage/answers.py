@@ -148,6 +148,7 @@ def _storable(answer: Answer, annotator: str) -> Answer:
         note=without_surrogates(answer.note),
         annotator=without_surrogates(answer.annotator) or annotator,
         tags=tuple(map(without_surrogates, answer.tags)),
+        duplicates=tuple(map(without_surrogates, answer.duplicates)),
     )
 
 
@@ -263,7 +264,9 @@ def _place(
         exact = conversations.by_text_key(conn, answer.key)
         if exact is not None:
             return exact
-    named = conversations.by_name(conn, answer.conversation, answer.source)
+    names = (answer.conversation, *answer.duplicates)
+    every = (conversations.by_name(conn, name, answer.source) for name in names)
+    named = next(filter(None, every), [])
     if not named:
         return "unknown"
     if answer.key is not None:

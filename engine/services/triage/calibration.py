@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -80,15 +80,6 @@ class ScoredConversations:
         )
         return cls(rule, judged, np.asarray(ids, np.int64), scores, found)
 
-    @property
-    def above(self) -> npt.NDArray[np.bool_]:
-        """For each whether its score is at or above the threshold, shape (conversations,)."""
-        accuracy = self.calibration.accuracy
-        at_least: npt.NDArray[np.bool_] = self.scores >= (
-            accuracy.threshold if accuracy else self.rule.threshold
-        )
-        return at_least
-
 
 class CalibrationService:
     """Calibrates the scores of one project against its verdicts; the decision rule changes only when asked to."""
@@ -110,18 +101,15 @@ class CalibrationService:
             scored = ScoredConversations.read(conn)
             rule, judged, found = scored.rule, scored.judged, scored.calibration
             proposal, not_proposed = _proposal(found.best, judged, scored.scores, rule)
-            above = scored.above
 
             def rate(wanted: ListQuery) -> CompletionRate:
                 matching = np.asarray(conversations.ids(conn, wanted), np.int64)
                 inside = _member(scored.ids, matching)
-                if any(wanted.filter.of(field) for field in FIELDS_BY_SCORE):
-                    apparent = float(above[inside].mean()) if inside.any() else None
-                    return CompletionRate(
-                        len(matching), int(inside.sum()), apparent, None, CHOSEN_BY_SCORE
-                    )
+                states = calibration.state_counts(scored.scores[inside], rule)
+                states = replace(states, unscored=len(matching) - states.scored)
+                by_score = any(wanted.filter.of(field) for field in FIELDS_BY_SCORE)
                 return calibration.completion_rate(
-                    found, int((inside & above).sum()), int(inside.sum()), len(matching)
+                    found, states, CHOSEN_BY_SCORE if by_score else ""
                 )
 
             return CalibrationReport(
@@ -203,8 +191,8 @@ def _proposal(
         )
     new = _rule(best, "calibrated")
     at_best = calibration.calibrate(judged.scores, judged.complete, population, best, chosen=True)
-    above = int((population >= best).sum())
-    rate = calibration.completion_rate(at_best, above, len(population), len(population))
+    then = calibration.state_counts(population, new)
+    rate = calibration.completion_rate(at_best, then)
     if rate.corrected is None:
         return None, rate.why
     low, high = rate.corrected.low, rate.corrected.high
@@ -212,13 +200,8 @@ def _proposal(
         return None, f"the completion rate would be {100 * low:.0f} to {100 * high:.0f}%: too wide"
     if (new.threshold, new.band) == (rule.threshold, rule.band):
         return None, ""
-    return Proposal(new, _complete(population, rule), _complete(population, new)), ""
-
-
-def _complete(population: npt.NDArray[np.float64], rule: DecisionRule) -> float:
-    """The share of scores that a rule calls complete."""
-    decided = np.abs(population - rule.threshold) >= rule.band
-    return float((decided & (population >= rule.threshold)).mean())
+    now = calibration.state_counts(population, rule)
+    return Proposal(new, now.above / now.scored, then.above / then.scored), ""
 
 
 def _member(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

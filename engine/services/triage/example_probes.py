@@ -26,6 +26,8 @@ from engine.records.example_probes import (
     ExampleProbeTest,
     Proposed,
 )
+from engine.records.interval import wilson
+from engine.records.scores import DecisionRule
 from engine.stages.logs import logs_of
 from engine.store import conversations, verdicts
 from engine.store.completeness import example_probes as store
@@ -289,19 +291,15 @@ def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:
     label, values = mark[marked] > 0, p[marked]
     above = values >= threshold
     found = calibration.calibrate(values, label, p, threshold)
-    count = int((p >= threshold).sum())
+    rule = DecisionRule(threshold, band=0.0)
     return ExampleProbeTest(
         positive=int(label.sum()),
         negative=int((~label).sum()),
         auroc=auroc(values.tolist(), label.tolist()),
-        agreement=calibration.wilson(int((above == label).sum()), len(label)),
-        precision=(
-            calibration.wilson(int((above & label).sum()), int(above.sum()))
-            if above.any()
-            else None
-        ),
-        above=count,
+        agreement=wilson(int((above == label).sum()), len(label)),
+        precision=(wilson(int((above & label).sum()), int(above.sum())) if above.any() else None),
+        above=int((p >= threshold).sum()),
         conversations=len(p),
         proposed=int((p[~marked] >= threshold).sum()),
-        rate=calibration.completion_rate(found, count, len(p), len(p)),
+        rate=calibration.completion_rate(found, calibration.state_counts(p, rule)),
     )

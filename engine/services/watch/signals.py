@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.completeness.calibration import wilson
-from engine.records.calibration import Share
+from engine.records.interval import Share, wilson
 
 SignalName = Literal["stalled", "regressed", "low", "hand over", "ended incomplete"]
 HAND_OVER: SignalName = "hand over"

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from engine.completeness.boundaries import RULE
+from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.divergences import Divergence
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
-from engine.stages.logs import NO_BOUNDARY, logs_of
+from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
 from engine.store import conversations
@@ -109,7 +109,8 @@ class DivergenceStage(BlockStage[int, tuple[int, Divergence]]):
         found = {log.id: result for log, result in zip(readable, results, strict=True)}
         entries = []
         for log in logs:
-            result = found.get(log.id, Divergence((), 0, NO_BOUNDARY))
+            none = Divergence((), 0, no_boundary_reason(log.pieces))
+            result = found.get(log.id, none)
             curve = tuple((log.pieces[at].message, bits) for at, bits in result.curve)
             entries.append((log.id, replace(result, curve=curve)))
         return entries

@@ -30,7 +30,7 @@ from engine.store.completeness.score_sets import ScoreConfig
 from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
 from engine.store.project import Project
 from engine.store.sql import snapshot
-from engine.validate.endings import Cuts, draw_cuts, matched
+from engine.validate.endings import Cuts, draw_cuts, matched, matched_difference
 from engine.validate.keywords import sounds_complete
 from engine.validate.statistics.ranking import auroc
 from engine.worker.client import OnProgress
@@ -237,7 +237,7 @@ class FittingStage(CpuStage):
     def _fit(self, read: _Read, report: OnProgress) -> _Fitted:
         counts = read.counts
         cuts = draw_cuts(read.names, counts)
-        groups, keywords, numbers = self._read_texts(read, cuts)
+        groups, keywords, numbers = self._read_texts(read)
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
         if different < LEAST_FOR_PROBE:
@@ -273,26 +273,18 @@ class FittingStage(CpuStage):
         )
         return replace(fitted, test=_test(numbers, cuts, fitted.p, position.p, keywords))
 
-    def _read_texts(
-        self, read: _Read, cuts: Cuts
-    ) -> tuple[near_duplicates.Ints, list[float], list[list[int]]]:
+    def _read_texts(self, read: _Read) -> tuple[near_duplicates.Ints, Floats, list[list[int]]]:
         """What only the texts tell, from one pass over them.
 
         Returns:
             A group for each usable conversation, which nearly equal ones share, so that they share a fold; and the
-            keyword rule's answer at each whole boundary, then at each cut one; and for each usable conversation the
-            number of each boundary that was read among all that it has, from 0.
+            keyword rule's answer at each boundary of `read.states`; and for each usable conversation the number of each
+            boundary that was read among all that it has, from 0.
         """
-        owner = np.repeat(np.arange(len(read.usable)), read.counts)
-        places = [place for entry in read.usable for place in entry.places]
-        asked: dict[int, list[tuple[int, int]]] = {}
-        for at, boundary in enumerate([*cuts.whole.tolist(), *cuts.cut.tolist()]):
-            entry = read.usable[owner[boundary]]
-            asked.setdefault(entry.conversation_id, []).append((at, places[boundary].message))
         read_at = {entry.conversation_id: entry.places for entry in read.usable}
         numbers = []
         found = []
-        keywords = [0.0] * (2 * len(cuts.whole))
+        keywords: list[float] = []
         ids = [entry.conversation_id for entry in read.usable]
         for first in range(0, len(ids), CHUNK):
             self._check()
@@ -300,29 +292,35 @@ class FittingStage(CpuStage):
                 found.append(near_duplicates.log_shingles(log.pieces))
                 index = {piece.message: nth for nth, piece in enumerate(log.pieces)}
                 of_boundary = {at: number for number, at in enumerate(log.item.boundaries)}
-                numbers.append([of_boundary[index[at.message]] for at in read_at[log.id]])
-                for at, message in asked.get(log.id, ()):
-                    keywords[at] = float(sounds_complete(log.pieces[: index[message] + 1]))
-        return near_duplicates.groups(found), keywords, numbers
+                at = [index[place.message] for place in read_at[log.id]]
+                numbers.append([of_boundary[piece] for piece in at])
+                keywords += [float(sounds_complete(log.pieces[: piece + 1])) for piece in at]
+        return near_duplicates.groups(found), np.array(keywords), numbers
 
 
 def _test(
-    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: list[float]
+    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: Floats
 ) -> EndingTest:
     both = np.concatenate([cuts.whole, cuts.cut])
     label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
     pair = [*range(len(cuts.whole))] * 2
     hits = int((p[cuts.whole] >= WHOLE).sum())
     alarms = int((p[cuts.cut] >= WHOLE).sum())
-    share, pairs = matched(_curves(numbers, p))
+    curves, by_position, by_keywords = (_curves(numbers, one) for one in (p, position, keywords))
+    share, pairs = matched(curves)
+    (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
     return EndingTest(
         conversations=len(cuts.whole),
         auroc=auroc(p[both].tolist(), label, pair),
         f1=2 * hits / (len(cuts.whole) + hits + alarms),
-        keywords=auroc(keywords, label, pair).value,
+        keywords=auroc(keywords[both].tolist(), label, pair).value,
         position=auroc(position[both].tolist(), label, pair).value,
         matched=share,
         matched_pairs=pairs,
+        matched_keywords=None if of_keywords is None else of_keywords.value,
+        matched_position=None if of_position is None else of_position.value,
+        over_keywords=matched_difference(curves, by_keywords),
+        over_position=matched_difference(curves, by_position),
     )
 
 

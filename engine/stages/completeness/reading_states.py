@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.boundaries import RULE
+from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.jobs.contract import Progress
 from engine.number_format import counted
 from engine.records.scores import LEAST_FOR_PROBE
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
-from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
+from engine.stages.logs import Log, Measured, logs_of, measured_noise
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
 from engine.store import conversations, runs
@@ -222,7 +222,7 @@ def _ends(log: Log) -> list[LogItem]:
 
 def _entry(log: Log, found: ItemScore | None) -> StateEntry:
     if found is None:
-        return StateEntry(log.id, (), b"", NO_BOUNDARY, 0)
+        return StateEntry(log.id, (), b"", no_boundary_reason(log.pieces), 0)
     if found.states is None:
         return StateEntry(log.id, (), b"", found.unscored, found.tokens)
     so_far = list(accumulate(len(piece.text) for piece in log.pieces))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.completeness.block import ItemScore, Question, WrittenOn
-from engine.completeness.boundaries import RULE
+from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
@@ -17,7 +17,7 @@ from engine.records.scores import Mode
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.completeness.remaining import RemainingStage
-from engine.stages.logs import NO_BOUNDARY, Log, Measured, logs_of, measured_noise
+from engine.stages.logs import Log, Measured, logs_of, measured_noise
 from engine.stages.model_work import RunModel
 from engine.stages.selection import ALL, Selection
 from engine.store import conversations, runs, settings
@@ -191,7 +191,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
 def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
     if score is None:
-        return ScoreEntry(log.id, (), NO_BOUNDARY, 0)
+        return ScoreEntry(log.id, (), no_boundary_reason(log.pieces), 0)
     points = tuple(
         BoundaryEntry(
             message=log.pieces[point.boundary].message,

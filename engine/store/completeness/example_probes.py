@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.records.calibration import CompletionRate, Share
+from engine.records.calibration import CompletionRate
 from engine.records.example_probes import (
     CHANCE,
     NOT,
@@ -22,7 +22,7 @@ from engine.records.example_probes import (
     ExampleProbeTest,
     Proposed,
 )
-from engine.records.interval import Interval
+from engine.records.interval import Interval, Share
 from engine.records.triage import Verdict
 from engine.store.sql import chunks, placeholders, to_json
 from engine.store.verdicts import CURRENT_TAGS, CURRENT_VERDICTS

@@ -10,6 +10,7 @@ from typing import Any
 from engine.records.interval import Interval
 from engine.records.scores import EndingTest, ScoreSet, SetMode
 from engine.store import settings
+from engine.store.completeness import scores
 from engine.store.sql import to_json
 
 
@@ -127,21 +128,26 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
 def put_in_force_unless_another_is(conn: sqlite3.Connection, config_hash: str) -> None:
     """Puts a registered set in force where no other set is.
 
-    It also replaces an older set of its kind (mode, model and adapter) once it has as many scores. Sets of another
-    kind are replaced only when a person chooses: `settings.switch_score_config`.
+    It also replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
+    set of any kind once it has as many or has reached every conversation. Other sets of another kind are replaced only
+    when a person chooses: `settings.switch_score_config`.
     """
     now, new = config_in_force(conn), _registered(conn, config_hash)
     if new is None:
         return
-    if (
-        now is None
-        or not is_stored(conn, now.config_hash)
-        or (
-            _kind(now) == _kind(new)
-            and _scored(conn, config_hash) >= _scored(conn, now.config_hash)
-        )
-    ):
+    if now is None or not is_stored(conn, now.config_hash):
         settings.put_score_config(conn, config_hash)
+        return
+    gives_way = now.config_hash == settings.get(conn, settings.PROVISIONAL)
+    if not (gives_way or _kind(now) == _kind(new)):
+        return
+    if _scored(conn, config_hash) >= _scored(conn, now.config_hash) or (
+        gives_way and not scores.ids_without_score(conn, config_hash)
+    ):
+        if now.mode == new.mode:
+            settings.put_score_config(conn, config_hash)
+        else:  # the threshold of the one mode says nothing of the other
+            settings.switch_score_config(conn, config_hash)
 
 
 def mark_provisional(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -188,11 +194,9 @@ def _config(row: tuple[Any, ...]) -> ScoreConfig:
 
 
 def _test(value: dict[str, Any]) -> EndingTest:
-    matched = value["matched"]  # a bare number in the first version of the probe
-    return EndingTest(
-        **{
-            **value,
-            "auroc": Interval(**value["auroc"]),
-            "matched": Interval(**matched) if isinstance(matched, dict) else None,
-        }
-    )
+    # `matched` is a bare number in the first version of the probe
+    intervals = {
+        name: Interval(**value[name]) if isinstance(value.get(name), dict) else None
+        for name in ("auroc", "matched", "over_keywords", "over_position")
+    }
+    return EndingTest(**{**value, **intervals})

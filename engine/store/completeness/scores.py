@@ -8,14 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.records.scores import (
-    CurvePoint,
-    DecisionRule,
-    ScoredId,
-    ScoreRow,
-)
+from engine.records.imports import Imported
+from engine.records.scores import CurvePoint, DecisionRule, ScoreRow
 from engine.store import settings
 from engine.store.completeness import generated_ends
+from engine.store.imported import imported
 from engine.store.sql import chunks, id_pages, placeholders, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
@@ -227,8 +224,8 @@ def last_values(
 
 def export_scores(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
-) -> Iterator[ScoredId]:
-    """One line for each imported id; a duplicate has its own id and the score of the conversation that is kept.
+) -> Iterator[tuple[Imported, ScoreRow | None]]:
+    """Each conversation with its current score; None if no run has scored it.
 
     Args:
         wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
@@ -236,28 +233,5 @@ def export_scores(
     with snapshot(conn):
         for page in id_pages(conn, wanted):
             scored = current(conn, page)
-            for conversation_id, external_id, source in imported_ids(conn, page):
-                yield ScoredId(external_id, source, scored.get(conversation_id))
-
-
-def imported_ids(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple[int, str, str]]:
-    """(id, external id, source) for everything imported as these conversations, in their order, duplicates after
-    the conversation that is kept.
-
-    The same external id of one conversation is given once, whatever number of files it came from.
-    """
-    place = {key: nth for nth, key in enumerate(ids)}
-    rows = conn.execute(
-        "SELECT n.conversation_id, n.external_id, source.label FROM ("
-        " SELECT id AS conversation_id, external_id, source_id, 0 AS nth FROM conversation"
-        f" WHERE id IN ({placeholders(ids)}) UNION ALL"
-        " SELECT conversation_id, external_id, source_id, id AS nth FROM alias"
-        f" WHERE conversation_id IN ({placeholders(ids)})"
-        ") AS n JOIN source ON source.id = n.source_id ORDER BY n.conversation_id, n.nth",
-        (*ids, *ids),
-    ).fetchall()
-    seen: set[tuple[int, str]] = set()
-    for conversation_id, external_id, label in sorted(rows, key=lambda row: place[row[0]]):
-        if (conversation_id, external_id) not in seen:
-            seen.add((conversation_id, external_id))
-            yield conversation_id, external_id, label
+            for one in imported(conn, page):
+                yield one, scored.get(one.conversation_id)

@@ -9,8 +9,7 @@ import sqlite3
 from statistics import median
 from typing import Literal
 
-from engine.records.goals import GroupStates
-from engine.records.scores import State
+from engine.records.scores import State, StateCounts
 from engine.store import settings
 from engine.store.completeness.scores import state_sql
 from engine.store.sql import snapshot
@@ -20,10 +19,13 @@ WIDTH = 2
 
 _GROUP = f"substr(?, {{}} * {WIDTH} + 1, {WIDTH})"
 
+_States = dict[str, tuple[int, int]]
+"""How many conversations are in a state, and how many of them are at or above the threshold."""
+
 
 def states(
     conn: sqlite3.Connection, groups: bytes, sizes: dict[int, int]
-) -> dict[int, GroupStates]:
+) -> dict[int, StateCounts]:
     """How many conversations of each group are in each state.
 
     Args:
@@ -31,22 +33,24 @@ def states(
         sizes: Conversations of each group; those without a score are unscored.
     """
     with snapshot(conn):
-        expression, values = state_sql(settings.rule(conn))
+        rule = settings.rule(conn)
+        expression, values = state_sql(rule)
         rows = conn.execute(
-            f"SELECT {_GROUP.format('s.conversation_id')} AS place, {expression}, count(*)"
+            f"SELECT {_GROUP.format('s.conversation_id')} AS place, {expression}, count(*),"
+            " sum(s.p_end_normalised >= ?)"
             " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
             " GROUP BY 1, 2",
-            (groups, *values, settings.score_config(conn)),
+            (groups, *values, rule.threshold, settings.score_config(conn)),
         ).fetchall()
-    found: dict[int, dict[str, int]] = {}
-    for place, state, count in rows:
-        found.setdefault(number(place), {})[state] = count
+    found: dict[int, _States] = {}
+    for place, state, count, above in rows:
+        found.setdefault(number(place), {})[state] = count, above
     return {group: _states(found.get(group, {}), size) for group, size in sizes.items()}
 
 
 def periods(
     conn: sqlite3.Connection, groups: bytes, by: Literal["month", "import"]
-) -> list[tuple[str, int, int, GroupStates]]:
+) -> list[tuple[str, int, int, StateCounts]]:
     """(period, group, conversations, their states), the periods oldest first; 0 is no group.
 
     A conversation without a date is in no month.
@@ -58,25 +62,28 @@ def periods(
     }[by]
     with snapshot(conn):
         labels = dict(conn.execute("SELECT id, label FROM source"))
-        expression, values = state_sql(settings.rule(conn))
+        rule = settings.rule(conn)
+        expression, values = state_sql(rule)
         counts = conn.execute(
-            f"SELECT {period}, {_GROUP.format('c.id')}, {expression}, count(*)"
+            f"SELECT {period}, {_GROUP.format('c.id')}, {expression}, count(*),"
+            " coalesce(sum(s.p_end_normalised >= ?), 0)"
             " FROM conversation AS c LEFT JOIN score AS s"
             " ON s.conversation_id = c.id AND s.config_hash = ?"
             f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
-            (groups, *values, settings.score_config(conn)),
+            (groups, *values, rule.threshold, settings.score_config(conn)),
         ).fetchall()
-    found: dict[tuple[str, int], dict[str, int]] = {}
-    for name, place, state, count in counts:
+    found: dict[tuple[str, int], _States] = {}
+    for name, place, state, count, above in counts:
         key = str(labels[name] if by == "import" else name), number(place)
         counted = found.setdefault(key, {})
-        counted[state] = counted.get(state, 0) + count
+        before = counted.get(state, (0, 0))
+        counted[state] = before[0] + count, before[1] + above
     first = {name: at for at, (name, _) in reversed(list(enumerate(found)))}
     ordered = sorted(found, key=lambda key: (first[key[0]], key[1]))
     return [
-        (name, group, sum(counts.values()), _states(counts, sum(counts.values())))
+        (name, group, size, _states(found[name, group], size))
         for (name, group) in ordered
-        for counts in [found[name, group]]
+        for size in [sum(count for count, _ in found[name, group].values())]
     ]
 
 
@@ -109,8 +116,11 @@ def number(place: bytes) -> int:
     return int.from_bytes(place, "big")
 
 
-def _states(counts: dict[str, int], size: int) -> GroupStates:
+def _states(counts: _States, size: int) -> StateCounts:
     complete, incomplete, borderline = (
-        counts.get(state, 0) for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
+        counts.get(state, (0, 0))[0]
+        for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
     )
-    return GroupStates(complete, incomplete, borderline, size - complete - incomplete - borderline)
+    unscored = size - complete - incomplete - borderline
+    above = sum(above for _, above in counts.values())
+    return StateCounts(complete, incomplete, borderline, unscored, above)

@@ -34,6 +34,8 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             state: _count(conn, within, *in_state(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
         }
+        near, values = in_state(rule, config, State.BORDERLINE)
+        near_above = f"{near} AND p_end_normalised >= ?", (*values, rule.threshold)
         return Counts(
             conversations=len(within),
             messages=messages,
@@ -43,6 +45,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             incomplete=states[State.INCOMPLETE],
             borderline=states[State.BORDERLINE],
             unscored=len(within) - sum(states.values()),
+            above=states[State.COMPLETE] + _count(conn, within, *near_above),
             duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
             leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
             verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),

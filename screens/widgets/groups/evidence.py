@@ -109,7 +109,8 @@ def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
         (f" · {100 * (a.share + b.share):.1f}%  ", "$tone-muted"),
         *rate_pieces(proposal.after),
     ]
-    if a.states.scored and b.states.scored:
-        rates = [f"{100 * g.states.complete / g.states.scored:.0f}%" for g in (a, b)]
-        pieces.append((f"{gap or '  '}before: {rates[0]} and {rates[1]}", "$tone-muted"))
+    before = [g.states.rate for g in (a, b)]
+    rates = [f"{100 * rate.value:.0f}%" for rate in before if rate is not None]
+    if len(rates) == len(before):
+        pieces.append((f"{gap or '  '}before: {' and '.join(rates)}", "$tone-muted"))
     return pieces

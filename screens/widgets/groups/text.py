@@ -8,8 +8,8 @@ from textual.content import Content
 
 from engine import number_format
 from engine.filter_fields import ANY, NONE, NOVEL
-from engine.records.goals import GoalGroup, GroupStates
-from engine.records.scores import State
+from engine.records.goals import GoalGroup
+from engine.records.scores import State, StateCounts
 from engine.text import one_line
 from screens.widgets.groups.decisions import GLYPHS
 from screens.widgets.states import STATE_LOOKS
@@ -41,14 +41,14 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
     return all(word in text for word in words)
 
 
-def rate_pieces(states: GroupStates) -> list[Piece]:
-    """The share of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
+def rate_pieces(states: StateCounts) -> list[Piece]:
+    """The rate of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
     number = states.scored
     look = STATE_LOOKS[State.COMPLETE]
     if not number:
         unscored = STATE_LOOKS[State.UNSCORED]
         return [(f"{unscored.glyph} none scored", unscored.tone_variable)]
-    shown = number_format.rate(states.complete, number)
+    shown = number_format.rate(states.above, number)
     pieces: list[Piece] = [(f"{look.glyph} {shown}", look.tone_variable)]
     if states.unscored:
         share = number / (number + states.unscored)

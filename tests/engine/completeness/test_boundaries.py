@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from engine.completeness.boundaries import boundaries
+from engine.completeness.boundaries import (
+    NO_BOUNDARY,
+    NO_TEXT,
+    boundaries,
+    no_boundary_reason,
+)
 from engine.conversation import Message, Role, ToolCall, render_log
 
 LETTERS: dict[str, Role] = {
@@ -42,6 +47,17 @@ def test_boundaries_of(roles: str, expected: list[int]) -> None:
     turn also where an assistant hands over to a tool and back."""
     messages = [Message(LETTERS[letter], letter) for letter in roles]
     assert boundaries(render_log(messages)) == expected
+
+
+def test_without_any_text_there_is_no_boundary() -> None:
+    """A log in which nobody says or calls anything has no place to score, whatever the instructions say, and the reason
+    is another one than that of a log without an answer."""
+    empty = [Message("system", "Be brief."), Message("user", ""), Message("assistant", " \n")]
+    called = [*empty[:2], Message("assistant", "", tool_calls=(ToolCall("book", "{}"),))]
+    assert boundaries(render_log(empty)) == []
+    assert no_boundary_reason(render_log(empty)) == NO_TEXT
+    assert boundaries(render_log(called)) == [2]
+    assert no_boundary_reason(render_log([Message("user", "Hello?")])) == NO_BOUNDARY
 
 
 def test_hidden_messages_do_not_exist() -> None:

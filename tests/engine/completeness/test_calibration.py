@@ -17,14 +17,19 @@ from engine.completeness.calibration import (
     completion_rate,
     lacking,
     reliability,
-    wilson,
     youden,
 )
-from engine.records.interval import Interval
+from engine.records.interval import Interval, wilson
+from engine.records.scores import StateCounts
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Choose = Callable[[np.random.Generator, Floats, int], npt.NDArray[np.int64]]
+
+
+def states(above: int, scored: int, conversations: int) -> StateCounts:
+    """So many scored conversations, of which so many are at or above the threshold and none is near it."""
+    return StateCounts(above, scored - above, 0, conversations - scored, above)
 
 
 def clean(count: int = 25) -> tuple[list[float], list[bool]]:
@@ -104,7 +109,7 @@ class TestByHand:
         errors = np.tile([0.8, 0.9], (101, 1))
         base = calibrate(*clean(), clean()[0])
         found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
-        rate = completion_rate(found, 50_000, 100_000, 100_000).corrected
+        rate = completion_rate(found, states(50_000, 100_000, 100_000)).corrected
         assert rate is not None
         assert rate.value == pytest.approx(0.4 / 0.7)
         half = 1.96 * (0.25 / 100_000) ** 0.5 / 0.7
@@ -119,10 +124,10 @@ class TestByHand:
         found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
 
         for called in (0, 100):
-            rate = completion_rate(found, called, 100, 100)
+            rate = completion_rate(found, states(called, 100, 100))
             assert rate.corrected is None
             assert "must be others" in rate.why
-        few = completion_rate(found, 0, 3, 3).corrected
+        few = completion_rate(found, states(0, 3, 3)).corrected
         assert few is not None
         assert few.value == 0  # (0 + .9 - 1) / .7 is below 0
 
@@ -140,8 +145,11 @@ class TestRefusals:
         """Without verdicts or scores every figure is None, with the reason."""
         found = calibrate([], [], [])
         assert found.accuracy is None
-        assert completion_rate(found, 0, 0, 7).why == "nothing is scored"
-        assert "needs 5 verdicts that say complete, has 0" in completion_rate(found, 3, 7, 7).why
+        assert completion_rate(found, states(0, 0, 7)).why == "nothing is scored"
+        assert (
+            "needs 5 verdicts that say complete, has 0"
+            in completion_rate(found, states(3, 7, 7)).why
+        )
 
     def test_verdicts_that_reach_little(self) -> None:
         """Verdicts on a narrow range of scores give no figure for all conversations, only the share of scores that they
@@ -153,7 +161,7 @@ class TestRefusals:
         assert near.accuracy is not None
         assert near.accuracy.sensitivity is None
         assert near.accuracy.raw_sensitivity.of == 25
-        rate = completion_rate(near, 10, 20, 20)
+        rate = completion_rate(near, states(10, 20, 20))
         assert rate.corrected is None
         assert "reach only" in rate.why
 
@@ -164,7 +172,7 @@ class TestRefusals:
         truth = p < 0.5
         found = calibrate(p, truth, p, at=0.5)
         assert found.best is None
-        rate = completion_rate(found, 100, 200, 200)
+        rate = completion_rate(found, states(100, 200, 200))
         assert rate.why == "at this threshold the score is no better than chance"
 
 
@@ -217,7 +225,9 @@ def test_every_figure_is_a_share(
             found.accuracy.specificity,
             found.accuracy.precision,
         ]
-    estimates.append(completion_rate(found, len(judged), len(scores) + len(others), 500).corrected)
+    estimates.append(
+        completion_rate(found, states(len(judged), len(scores) + len(others), 500)).corrected
+    )
     for estimate in estimates:
         if estimate is not None:
             assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
@@ -258,7 +268,7 @@ def test_intervals_hold_the_truth(choose: Choose) -> None:
         found = calibrate(p[chosen], truth[chosen], p)
         assert found.accuracy is not None
         threshold = found.accuracy.threshold
-        rate = completion_rate(found, int((p >= threshold).sum()), len(p), len(p)).corrected
+        rate = completion_rate(found, states(int((p >= threshold).sum()), len(p), len(p))).corrected
         for name, estimate, real in (
             ("sensitivity", found.accuracy.sensitivity, (p[truth] >= threshold).mean()),
             ("specificity", found.accuracy.specificity, (p[~truth] < threshold).mean()),

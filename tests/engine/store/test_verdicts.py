@@ -218,15 +218,17 @@ class TestStore:
             pass
         assert len(content(Path(project.path))["verdict"]) == 6
 
-    def test_export_gives_every_imported_id(self, project: Project) -> None:
-        """A duplicate is exported under its own id with the verdict of the stored conversation."""
+    def test_export_gives_each_conversation_once(self, project: Project) -> None:
+        """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
         TriageStore(project).give(1, Verdict.COMPLETE, "ok")
         with project.reading() as conn:
-            lines = [
-                (j.external_id, j.verdict.verdict) for j in second_verdicts.export_verdicts(conn)
-            ]
-        assert lines == [("a", Verdict.COMPLETE), ("c", Verdict.COMPLETE)]
+            (judged,) = second_verdicts.export_verdicts(conn)
+        assert judged.verdict.verdict == Verdict.COMPLETE
+        assert judged.conversation.names() == {
+            "id": "a",
+            "duplicates": [{"id": "c", "source": "a.jsonl"}],
+        }
 
 
 class TestQueue:
@@ -369,7 +371,8 @@ class TestAgain:
         assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
         with project.reading() as conn:
             pairs = second_verdicts.repeated_pairs(conn)
-            lines = {j.external_id: j.repeats for j in second_verdicts.export_verdicts(conn)}
+            judged = list(second_verdicts.export_verdicts(conn))
+        lines = {one.conversation.external_id: one.repeats for one in judged}
         assert pairs == [(n, Verdict.COMPLETE, Verdict.INCOMPLETE) for n in sorted(asked)]
         assert lines[str(asked[0])] == (Verdict.INCOMPLETE,)
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.validate.endings import draw_cuts, matched
+from engine.records.interval import Interval
+from engine.validate.endings import draw_cuts, matched, matched_difference
 from engine.validate.truncation import cut_at
 
 CLOSE_TO_TRUE = 0.6915
 """P(x + 1 > y) where x and y are sums of two standard normal values: the normal distribution function at 1/2."""
+
+GOOD_OVER_FAIR = 0.1499
+"""The same with x + 2, the normal distribution function at 1, minus `CLOSE_TO_TRUE`."""
 
 
 @given(st.lists(st.integers(1, 9), max_size=20), st.integers(0, 5))
@@ -84,3 +89,48 @@ class TestMatched:
             assert share is not None
             inside += share.low <= CLOSE_TO_TRUE <= share.high
         assert 180 <= inside <= 199
+
+
+class TestMatchedDifference:
+    def test_it_is_the_difference_of_the_shares(self) -> None:
+        """It is one share minus the other, over the same pairs; a scoring does not differ from itself, for sure."""
+        draw = np.random.default_rng(1)
+        counts = draw.integers(1, 6, 40)
+        curves, others = ([draw.normal(size=count) for count in counts] for _ in range(2))
+        found = matched_difference(curves, others)
+        shares = [matched(one)[0] for one in (curves, others)]
+        assert found is not None
+        assert shares[0] is not None
+        assert shares[1] is not None
+        assert found.value == pytest.approx(shares[0].value - shares[1].value)
+        assert matched_difference(curves, curves) == Interval(0.0, 0.0, 0.0)
+
+    def test_few_conversations_say_nothing(self) -> None:
+        """Nine conversations of perfect scores against useless ones leave every difference possible; without a pair
+        there is none."""
+        counts = [1, 2, 3] * 3
+        good = [np.append(np.zeros(count - 1), 1.0) for count in counts]
+        useless = [np.zeros(count) for count in counts]
+        assert matched_difference(good, useless) == Interval(0.5, -1.0, 1.0)
+        assert matched_difference([np.zeros(2)] * 12, [np.ones(2)] * 12) is None
+
+    def test_the_interval_covers(self) -> None:
+        """Of 95% intervals of two scorings that share what makes a conversation easy, about 95% contain the true
+        difference, and they are narrower than those of two shares apart."""
+        draw = np.random.default_rng(5)
+        inside, narrower = 0, 0
+        for _ in range(200):
+            counts = draw.integers(1, 6, 60)
+            own = draw.normal(size=60)
+            noise = [own[n] + draw.normal(size=count) for n, count in enumerate(counts)]
+            ends = [np.append(np.zeros(count - 1), 1.0) for count in counts]
+            good = [one + 2 * end for one, end in zip(noise, ends, strict=True)]
+            fair = [one + end for one, end in zip(noise, ends, strict=True)]
+            found = matched_difference(good, fair)
+            shares = [matched(one)[0] for one in (good, fair)]
+            assert found is not None
+            inside += found.low <= GOOD_OVER_FAIR <= found.high
+            apart = sum(one.high - one.low for one in shares if one is not None)
+            narrower += found.high - found.low < apart
+        assert 180 <= inside <= 199
+        assert narrower == 200

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.completeness.calibration import wilson
 from engine.records.calibration import ReliabilityBin
-from engine.records.interval import Interval
+from engine.records.interval import Interval, wilson
 from engine.records.triage import Verdict
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.triage.calibration_formatting import format_estimate, format_threshold

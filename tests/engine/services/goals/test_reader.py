@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.records.goals import GroupStates
-from engine.records.scores import DecisionRule, State
+from engine.records.scores import DecisionRule, State, StateCounts
 from engine.services.goals.service import GoalService
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import TOPIC, members, stored_goals, texts
@@ -53,10 +52,12 @@ class TestLooking:
         rule = DecisionRule()
         scores: dict[int, float | None] = {n: (n * 37 % 100) / 100 for n in range(1, 29)}
 
-        def counted(key: str) -> GroupStates:
-            found = Counter(rule.state(scores.get(member)) for member in members(goals, key))
-            return GroupStates(
-                found[State.COMPLETE], found[State.INCOMPLETE], found[State.BORDERLINE], found[State.UNSCORED]
+        def counted(key: str) -> StateCounts:
+            values = [scores.get(member) for member in members(goals, key)]
+            found = Counter(map(rule.state, values))
+            above = sum(one is not None and one >= rule.threshold for one in values)
+            return StateCounts(
+                found[State.COMPLETE], found[State.INCOMPLETE], found[State.BORDERLINE], found[State.UNSCORED], above
             )  # fmt: skip
 
         assert {row.id: row.states for row in goals.groups()} == {
@@ -64,7 +65,9 @@ class TestLooking:
         }
         scores = dict.fromkeys(range(1, 33), 0.99)
         give_scores(clustered, scores, "config-b")
-        assert all(row.states == GroupStates(complete=row.size) for row in goals.groups())
+        assert all(
+            row.states == StateCounts(complete=row.size, above=row.size) for row in goals.groups()
+        )
 
     def test_members(self, goals: GoalService) -> None:
         """Central members are nearest to the centre, doubtful ones nearly as near to another group; by name they are in

@@ -36,9 +36,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def p_of(project: Project) -> dict[str, float | None]:
     with project.reading() as conn:
         return {
-            row.external_id: row.score.p_end_normalised
-            for row in scores.export_scores(conn)
-            if row.score is not None
+            named.external_id: score.p_end_normalised
+            for named, score in scores.export_scores(conn)
+            if score is not None
         }
 
 

@@ -181,6 +181,18 @@ def test_own_exports(project: Project, tmp_path: Path) -> None:
     assert stands(project) == {4: (Verdict.INCOMPLETE, "broken")}
 
 
+def test_a_duplicate_elsewhere_is_the_conversation_here(project: Project, tmp_path: Path) -> None:
+    """A verdict of another project is given where the conversation is known here by the id of its duplicate there."""
+    other = Project.open(tmp_path / "other.wb", create=True)
+    fill(other, [talk("first", "Lamp 3, please."), talk("c3", "Lamp 3, please.")])
+    other.write(lambda conn: verdicts.give(conn, 1, Verdict.INCOMPLETE, ""))
+    file = tmp_path / "verdicts.jsonl"
+    assert ExportFiles(other).export("verdicts", None, str(file)) == 1
+    other.close()
+    assert import_answers(project, file).outcomes == {"given": 1}
+    assert stands(project) == {4: (Verdict.INCOMPLETE, "")}
+
+
 def said(project: Project) -> list[dict[str, Any]]:
     """All that was said in a project, as `export verdicts` writes it, without the times."""
     with project.reading() as conn:

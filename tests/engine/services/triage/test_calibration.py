@@ -68,7 +68,7 @@ class TestRule:
         assert proposal.rule.threshold == pytest.approx(0.3, abs=0.04)
         assert ConversationStore(project).rule() == DecisionRule()
         counts = ConversationStore(project).counts()
-        assert proposal.now == counts.complete / counts.scored
+        assert proposal.now == counts.above / counts.scored
         assert told == []
 
         assert calibration.use(proposal.rule) == proposal.rule
@@ -76,7 +76,7 @@ class TestRule:
         assert ConversationStore(project).rule() == proposal.rule
         assert proposal.rule.source == "calibrated"
         counts = ConversationStore(project).counts()
-        assert proposal.then == counts.complete / counts.scored
+        assert proposal.then == counts.above / counts.scored
         assert calibration.report().proposal is None
 
     @pytest.mark.parametrize("seed", range(5))

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine.completeness import probe
+from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import BundledProbe
 from engine.conversation import render_log
 from engine.filters import parse_filter
@@ -24,7 +25,7 @@ from engine.stages.completeness import fitting as fitting_stage
 from engine.stages.completeness.fitting import FittingStage
 from engine.stages.completeness.reading_states import ReadingStage
 from engine.stages.importing import ImportStage
-from engine.stages.logs import NO_BOUNDARY, logs_of
+from engine.stages.logs import logs_of
 from engine.stages.model_work import RunModel
 from engine.stages.selection import Selection
 from engine.store.completeness import hidden_states, score_sets, scores
@@ -153,6 +154,25 @@ class TestFitting:
         assert config.test.position < 1
         assert config.test.matched is not None
         assert config.test.matched_pairs > 0
+
+    def test_simple_rules_are_tested_at_the_same_step(self, project: Project) -> None:
+        """Beside the probe at the same step stand position alone and the keyword rule there, each with the paired
+        difference, and all of it is stored."""
+        give_states(project, list(range(1, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            (config,) = score_sets.configs(conn)
+        test = config.test
+        assert test is not None
+        assert test.matched is not None
+        for simple, over in (
+            (test.matched_position, test.over_position),
+            (test.matched_keywords, test.over_keywords),
+        ):
+            assert simple is not None
+            assert over is not None
+            assert over.value == pytest.approx(test.matched.value - simple)
+            assert over.low < over.value < over.high
 
     @pytest.mark.parametrize("chosen", [False, True])
     def test_provisional_scores_go_unless_a_person_chose_them(

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from engine.completeness.boundaries import NO_BOUNDARY
 from engine.errors import UsageError
 from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.scores import DecisionRule, State
 from engine.stages.completeness.scoring import question_for
-from engine.stages.logs import NO_BOUNDARY
 from engine.stages.selection import Selection
 from engine.store import conversations, runs, settings
 from engine.store.completeness import generated_ends, scores
@@ -110,31 +110,31 @@ class TestWhatIsWritten:
         """
         with Project.open(uninterrupted) as project:
             exported = list(scores.export_scores(project.reader()))
-        assert [line.external_id for line in exported] == [
+        assert [named.external_id for named, _ in exported] == [
             c.external_id for c in scored.conversations()
         ]
-        for line, conversation in zip(exported, scored.conversations(), strict=True):
-            assert line.score is not None
-            if line.external_id == scored.ONLY_USER:
-                assert (line.score.state, line.score.reason) == (State.UNSCORED, NO_BOUNDARY)
+        for (named, score), conversation in zip(exported, scored.conversations(), strict=True):
+            assert score is not None
+            if named.external_id == scored.ONLY_USER:
+                assert (score.state, score.reason) == (State.UNSCORED, NO_BOUNDARY)
                 continue
             answered = [
                 number
                 for number, message in enumerate(conversation.messages)
                 if message.role in ("assistant", "tool")
             ]
-            assert {point.message for point in line.score.curve} <= set(answered)
-            assert line.score.curve[-1].p_end == line.score.p_end
-            assert 0 < (line.score.p_end or 0) < 1
-            assert line.score.p_end_normalised == line.score.curve[-1].p_end_normalised
-            assert line.score.noise == 0.01
+            assert {point.message for point in score.curve} <= set(answered)
+            assert score.curve[-1].p_end == score.p_end
+            assert 0 < (score.p_end or 0) < 1
+            assert score.p_end_normalised == score.curve[-1].p_end_normalised
+            assert score.noise == 0.01
 
     def test_what_is_generated_is_known_at_every_boundary(self, uninterrupted: Path) -> None:
         """Each boundary has a decision by what is generated. Where the end is written, nothing that the format allows
         is more probable."""
         with Project.open(uninterrupted) as project, project.reading() as conn:
             key = settings.score_config(conn) or ""
-            lines = [line.score for line in scores.export_scores(conn) if line.score is not None]
+            lines = [score for _, score in scores.export_scores(conn) if score is not None]
             found = generated_ends.values(conn, key, [line.conversation_id for line in lines])
             complete, incomplete = generated_ends.counts(conn, key)
         scored_ones = [line for line in lines if line.curve]
@@ -150,10 +150,10 @@ class TestWhatIsWritten:
         """Conversations below the threshold, and only these, have remaining tasks or a reason."""
         with Project.open(uninterrupted) as project:
             store = ConversationStore(project)
-            for line in scores.export_scores(project.reader()):
-                assert line.score is not None
-                value = line.score.p_end_normalised
-                found = store.remaining(line.score.conversation_id)
+            for _, score in scores.export_scores(project.reader()):
+                assert score is not None
+                value = score.p_end_normalised
+                found = store.remaining(score.conversation_id)
                 assert (found is not None) == (value is not None and value < THRESHOLD)
                 assert found is None or bool(found.text) != bool(found.reason)
 

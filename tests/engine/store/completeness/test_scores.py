@@ -14,6 +14,7 @@ from engine.store.completeness import remaining, score_sets, scores
 from engine.store.completeness.remaining import RemainingEntry
 from engine.store.completeness.score_sets import ScoreConfig
 from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
+from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.engine.store.support import fill, give_scores, talk
 
@@ -171,26 +172,29 @@ class TestScores:
 
 
 class TestExport:
-    def test_a_line_for_each_imported_id(self, project: Project) -> None:
-        """Every imported id has one line, in order; a duplicate has its twin's score, an unscored one none."""
+    def test_a_line_for_each_conversation(self, project: Project) -> None:
+        """Every conversation has one line, in order, which names its duplicates; an unscored one has no score."""
         fill(project, [talk("a", "x"), talk("b", "y")])
         fill(project, [talk("b2", "y"), talk("c", "z"), talk("a", "x", meta={"m": 1})], "b.jsonl")
         give_scores(project, {1: 0.9, 2: 0.2})
         lines = [
-            (s.external_id, s.source, s.score and s.score.p_end)
-            for s in scores.export_scores(project.reader())
-        ]
+            (one.external_id, one.source, [two.external_id for two in one.duplicates], score and score.p_end)
+            for one, score in scores.export_scores(project.reader())
+        ]  # fmt: skip
         assert lines == [
-            ("a", "a.jsonl", 0.9),
-            ("b", "a.jsonl", 0.2),
-            ("b2", "b.jsonl", 0.2),
-            ("c", "b.jsonl", None),
+            ("a", "a.jsonl", ["a"], 0.9),
+            ("b", "a.jsonl", ["b2"], 0.2),
+            ("c", "b.jsonl", [], None),
         ]
+        assert (
+            sum(len(names) for _, _, names, _ in lines)
+            == ConversationStore(project).counts().duplicates
+        )
 
     def test_more_than_a_page(self, project: Project) -> None:
         """Paging by key leaves nothing out and gives nothing twice."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1203)])
-        ids = [s.external_id for s in scores.export_scores(project.reader())]
+        ids = [one.external_id for one, _ in scores.export_scores(project.reader())]
         assert ids == [str(n) for n in range(1203)]
         assert not project.reader().in_transaction
 

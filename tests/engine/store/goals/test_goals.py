@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.records.goals import GoalDecision, GroupStates
+from engine.records.goals import GoalDecision
+from engine.records.scores import StateCounts
 from engine.store.goals import answers as goal_answers
 from engine.store.goals import clusterings, second_goals, vectors
 from engine.store.goals import counts as goal_counts
@@ -326,13 +327,17 @@ class TestDecisions:
 
 class TestFigures:
     def test_states_and_leaves(self, project: Project) -> None:
-        """One query gives the states of every group; a member without a score is unscored, outliers do not count."""
+        """One query gives the states of every group; a member without a score is unscored, outliers do not count, and a
+        borderline one above the threshold counts as above it."""
         conversations_with_vectors(project, 6)
         give_scores(project, {1: 0.9, 2: 0.1, 3: 0.52, 4: 0.9, 5: None})
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 0, 2, 1])
         with project.reading() as conn:
             found = goal_counts.states(conn, groups, {1: 3, 2: 2})
-            assert found == {1: GroupStates(1, 1, 0, 1), 2: GroupStates(0, 0, 1, 1)}
+            assert found == {
+                1: StateCounts(1, 1, 0, 1, above=1),
+                2: StateCounts(0, 0, 1, 1, above=1),
+            }
             assert goal_counts.scored(conn, "config-a") == 5
 
     def test_periods(self, project: Project) -> None:
@@ -345,9 +350,9 @@ class TestFigures:
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
         with project.reading() as conn:
             assert goal_counts.periods(conn, groups, "month") == [
-                ("2026-01", 2, 1, GroupStates(unscored=1)),
-                ("2026-02", 1, 2, GroupStates(complete=1, unscored=1)),
-                ("2026-03", 1, 1, GroupStates(unscored=1)),
+                ("2026-01", 2, 1, StateCounts(unscored=1)),
+                ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
+                ("2026-03", 1, 1, StateCounts(unscored=1)),
             ]
             by_import = goal_counts.periods(conn, groups, "import")
             assert [found[:3] for found in by_import] == [

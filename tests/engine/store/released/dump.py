@@ -11,12 +11,12 @@ import tempfile
 from array import array
 from pathlib import Path
 
-from engine.records.calibration import CompletionRate, Share
+from engine.records.calibration import CompletionRate
 from engine.records.divergences import Divergence
 from engine.records.example_probes import ExampleProbe, ExampleProbeTest
 from engine.records.goals import GoalDecision
 from engine.records.imports import Rejected
-from engine.records.interval import Interval
+from engine.records.interval import Interval, Share
 from engine.records.scores import EndingTest
 from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.records.trees import TreeRow
