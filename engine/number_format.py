@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from engine.records.interval import wilson
 
 BAR_WIDTH = 8

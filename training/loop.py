@@ -17,7 +17,6 @@ from torch.nn.functional import cross_entropy, pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
 
-from engine.atomic_files import write_atomically
 from engine.errors import ModelError
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.microbatches import microbatches, padded_length, token_budget

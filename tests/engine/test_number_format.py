@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import number_format
+from engine.records.interval import wilson
 
 
 class TestProbability:
@@ -64,8 +65,8 @@ class TestRate:
     def test_an_interval_never_leaves_its_range(self, whole: int, share: float) -> None:
         """Both ends lie in 0 to 100% and around the share, and the text has its width."""
         part = round(share * whole)
-        low, high = number_format.share_ends(part, whole)
-        assert 0 <= low <= part / whole <= high <= 1
+        share_of = wilson(part, whole)
+        assert 0 <= share_of.low <= part / whole <= share_of.high <= 1
         assert len(number_format.rate(part, whole)) <= number_format.RATE_WIDTH
 
     def test_nothing(self) -> None:
