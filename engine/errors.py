@@ -217,6 +217,16 @@ class UnknownFormat(FormatError):
         self.path = path
 
 
+class TooMuch(FormatError):
+    """A file becomes too large when it is read, or its SQL computes for too long.
+
+    Why: A small file can hold a huge text that repeats itself, or a query that never ends. Reading stops before the
+    memory, the disk or your time is used up.
+
+    What to do: If the file is what it should be, import it with `--most-unpacked`, which raises the limits.
+    """
+
+
 # Models
 
 

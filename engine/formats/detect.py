@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from engine.errors import FormatError, UnknownFormat
+from engine.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.json_values import kind_of
 from engine.formats.messages.normalise import looks_like_message
 from engine.formats.opening import tables, text_turns
+from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
-from engine.formats.opening.framing import Frame, Framing, lines
+from engine.formats.opening.framing import Frame, Framing, lines, too_large
 from engine.formats.opening.slices import Slices
 from engine.formats.opening.source import Source
 from engine.formats.opening.values import Values
@@ -104,7 +105,7 @@ class Records:
         self._content = content
         self._lines = lines
         self._all_branches = all_branches
-        self._source = _opened(content)
+        self._source = content.source()
         self._framing: Framing = "lines"
         self.first: Any = None
         try:
@@ -129,7 +130,7 @@ class Records:
         """
         reader = self.reader
         if not self._content.once:
-            self._source = _opened(self._content)
+            self._source = self._content.source()
         found = _framed(self._content, self._source, self._framing, reader)
         if join is not None:
             found = join(found)
@@ -149,6 +150,8 @@ class Records:
         if self._framing == "list" and values and _one_conversation(values[0], wanted):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
+        if not values and (limit := _limit(sample)):
+            raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
         if wanted is not None:
             return reader_named(wanted), Detection(wanted, "the format was chosen with --format")
         if values and (what := _what_else(values[0])):
@@ -182,6 +185,8 @@ class Records:
             self._source.keep()
         sample = _first(_framed(self._content, self._source, self._framing, None), most, most_bytes)
         if self._source is not None:
+            while self._source.held_back and sample and sample[-1].reason:
+                sample.pop()  # its end was not looked at
             self._source.rewind()
         return sample
 
@@ -204,7 +209,7 @@ def sample_of(content: Content, suffix: str) -> list[Frame]:
     Raises:
         OSError: It cannot be opened.
     """
-    source = _opened(content)
+    source = content.source()
     framing: Framing = "lines"
     if source is not None:
         framing, _ = _framing_of(source, suffix)
@@ -217,7 +222,7 @@ def all_records(content: Content, suffix: str) -> Iterator[Frame]:
     Raises:
         OSError: It cannot be opened.
     """
-    source = _opened(content)
+    source = content.source()
     framing: Framing = "lines"
     try:
         if source is not None:
@@ -241,17 +246,23 @@ def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:
     return framing, head
 
 
-def _opened(content: Content) -> Source | None:
-    return Source(content.stream()) if content.stream else None
-
-
 def _framed(
     content: Content, source: Source | None, framing: Framing, reader: Reader | None
 ) -> Iterator[Frame]:
     """Yields the records as they are framed; after a broken one the reader, if known, recognises the next."""
     if source is None:
         assert content.rows is not None
-        return content.rows()
+        yield from content.rows()
+        return
+    for frame in _split(source, framing, reader):
+        yield frame
+        few = LEAST_OF_RECORD - len(frame.raw)  # the bytes themselves are counted as they come
+        if few > 0 and not source.count.add(few, source.position):
+            yield Frame(None, b"", None, source.count.bounds.too_much)
+            return
+
+
+def _split(source: Source, framing: Framing, reader: Reader | None) -> Iterator[Frame]:
     if framing == "table":
         return tables.csv_rows(source)
     if framing == "text":
@@ -332,6 +343,12 @@ def _is_json(row: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _limit(sample: list[Frame]) -> str | None:
+    """The reason of a record that ended the reading or was too large; None without one."""
+    reasons = (frame.reason for frame in sample if frame.reason)
+    return next((one for one in reasons if RAISED in one or one.startswith(too_large())), None)
 
 
 def _one_conversation(first: Any, wanted: str | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from engine.atomic_files import UNFINISHED
@@ -33,15 +34,28 @@ _KNOWN = LOG_SUFFIXES.union(_TEXTS, _ARCHIVES)
 
 
 def logs_in(folder: str) -> tuple[list[str], list[str]]:
-    """The files of a folder and of the folders in it, sorted: those that may be logs by their names, and the others."""
+    """The files of a folder and of the folders in it, sorted: those that may be logs, and the others by their names.
+
+    A named pipe, a socket or a device is none of the logs: reading it would wait for somebody who writes.
+    """
     logs: list[str] = []
     others: list[str] = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(UNFINISHED)]
         for name in names:
             path = os.path.join(parent, name)
-            (others if is_other(os.path.relpath(path, folder)) else logs).append(path)
+            no_log = is_other(os.path.relpath(path, folder)) or is_special(path)
+            (others if no_log else logs).append(path)
     return sorted(logs), sorted(others)
+
+
+def is_special(path: str) -> bool:
+    """Whether there is something that is neither a file nor a folder: a named pipe, a socket or a device."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # a link that leads nowhere is told when it is opened
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def suffix(name: str) -> str:

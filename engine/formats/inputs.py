@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.errors import FormatError, UnknownFormat
+from engine.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.detect import Records, all_records, sample_of
 from engine.formats.file_names import LOG_SUFFIXES, logs_in, stem, suffix
 from engine.formats.input_kinds import Conversations, PassedOver, Unreadable
@@ -24,6 +24,7 @@ from engine.formats.joining import (
     name_in,
     with_companions,
 )
+from engine.formats.opening.bounds import Bounds, Expansion
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
@@ -41,6 +42,7 @@ def open_inputs(
     all_branches: bool = False,
     together: Sequence[str] = (),
     without: Collection[str] = (),
+    bounds: Bounds | None = None,
 ) -> Iterator[Input]:
     """Opens files, folders and `-` (standard input) in the given order; the files of a folder are sorted.
 
@@ -54,15 +56,17 @@ def open_inputs(
         all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
         together: All paths of an import of which `paths` are some; parts of their conversations may lie in the others.
         without: Files of folders that are not opened.
+        bounds: What limits and stops reading; None for the usual limits.
 
     Raises:
+        Cancelled: `bounds` says so, also while the records are read.
         FormatError: At the call: a path or format does not exist, a folder has no conversations, or a named file cannot
             be opened or fits no format.
     """
     if format is not None:
         reader_named(format)
     given = [os.fspath(path) for path in (*paths, *together)]
-    opener = _Opener(format, all_branches, given, without)
+    opener = _Opener(format, all_branches, given, without, bounds or Bounds())
     plan: list[Iterator[Input] | list[Input]] = []
     for one in paths:
         path = os.fspath(one)
@@ -105,8 +109,10 @@ class _Opener:
         all_branches: bool,
         given: Sequence[str],
         without: Collection[str],
+        bounds: Bounds,
     ) -> None:
         self._without = without
+        self._bounds = bounds
         self._format = format
         self._all_branches = all_branches
         self._given = given
@@ -119,7 +125,7 @@ class _Opener:
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 return [self.stream(path, stem(Path(path).name), open(path, "rb"))]
-            found = contents(path, stem(Path(path).name))
+            found = contents(path, stem(Path(path).name), self._bounds)
             if len(found) == 1:
                 return [self._opened(found[0])]
         except FileNotFoundError:
@@ -137,7 +143,10 @@ class _Opener:
 
     def stream(self, label: str, name: str, stream: BinaryIO) -> Input:
         """Opens a stream, which can be read once."""
-        return self._opened(Content(label, name, None, stream=lambda: stream, once=True))
+        expansion = Expansion(None, self._bounds)
+        return self._opened(
+            Content(label, name, None, stream=lambda: stream, once=True, expansion=expansion)
+        )
 
     def folder(self, folder: str) -> Iterator[Input]:
         """Opens the files of a folder one after the other; at last, those that were passed over are named.
@@ -159,7 +168,7 @@ class _Opener:
         for path in wanted:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
-                found = self._all_opened(path, contents(path, name))
+                found = self._all_opened(path, contents(path, name, self._bounds))
             except (FormatError, OSError) as error:
                 found = [self._refused(Content(path, name, None), error)]
             for opened in found:
@@ -195,9 +204,10 @@ class _Opener:
         return [*opened, PassedOver(path, passed, size)] if passed else opened
 
     def _refused(self, content: Content, error: FormatError | OSError) -> Unreadable | PassedOver:
-        if content.kind == "table" or (
+        may_be_none = content.kind == "table" or (
             content.error is None and suffix(content.label) not in LOG_SUFFIXES
-        ):
+        )
+        if may_be_none and not isinstance(error, TooMuch):
             return PassedOver(content.label, [content.label], content.size or 0)
         return Unreadable(content, _reason(content.label, error))
 
@@ -254,7 +264,7 @@ class _Opener:
             one
             for path in paths
             if os.path.isfile(path) and suffix(path) == suffix(content.label)
-            for one in contents(path, stem(Path(path).name))
+            for one in contents(path, stem(Path(path).name), self._bounds)
             if one.label == path
         ]
 
@@ -282,7 +292,7 @@ class _Opener:
         """The threads of the files that are imported and lie in the folder of a content."""
         folder = os.path.dirname(content.label)
         if folder not in self._threads:
-            others = _joinables(found) if len(found) > 1 else map(_joinable, self._imported)
+            others = _joinables(found) if len(found) > 1 else map(self._joinable, self._imported)
             files = [file for file in others if os.path.dirname(file.label) == folder]
             files.sort(key=lambda file: file.label)  # daily files are named by their dates
             self._threads[folder] = Threads(files, thread_of)
@@ -299,10 +309,22 @@ class _Opener:
                 near = [os.path.join(folder, name) for name in inside]
                 known = {os.path.realpath(path) for path in self._imported}
                 paths = [path for path in near if os.path.realpath(path) not in known]
-                files = [(_joinable(path), True) for path in self._imported if _in_lines(path)]
-                files += [(_joinable(path), False) for path in paths if _in_lines(path)]
+                files = [(self._joinable(path), True) for path in self._imported if _in_lines(path)]
+                files += [(self._joinable(path), False) for path in paths if _in_lines(path)]
             self._batches[folder] = Batches(files)
         return self._batches[folder]
+
+    def _joinable(self, path: str) -> Joinable:
+        """A file that may have a part of the records of another; of an archive nothing is read."""
+
+        def frames() -> Iterator[Frame]:
+            if not os.path.isfile(path):
+                return
+            for one in contents(path, stem(Path(path).name), self._bounds):
+                if one.label == path and one.kind == "log" and one.error is None:
+                    yield from all_records(one, suffix(path))
+
+        return Joinable(path, frames)
 
 
 def _companion_names() -> frozenset[str]:
@@ -317,19 +339,6 @@ def _joinables(found: Sequence[Content]) -> list[Joinable]:
         for one in found
         if one.kind == "log" and one.error is None
     ]
-
-
-def _joinable(path: str) -> Joinable:
-    """A file that may have a part of the records of another; of an archive nothing is read."""
-
-    def frames() -> Iterator[Frame]:
-        if not os.path.isfile(path):
-            return
-        for one in contents(path, stem(Path(path).name)):
-            if one.label == path and one.kind == "log" and one.error is None:
-                yield from all_records(one, suffix(path))
-
-    return Joinable(path, frames)
 
 
 def _in_lines(path: str) -> bool:

@@ -11,6 +11,7 @@ from engine.formats.detect import Records
 from engine.formats.file_names import stem, suffix
 from engine.formats.input_kinds import Conversations
 from engine.formats.joining import is_answer, is_request
+from engine.formats.opening.bounds import Bounds, Expansion
 from engine.formats.opening.containers import Content
 from engine.formats.readers import reader_named
 from engine.records.imports import Input
@@ -48,7 +49,7 @@ def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str 
     Raises:
         FormatError: There is no such format.
     """
-    content = _content_of_lines(label, label, lines)
+    content = _content_of_lines(label, label, lines, Bounds())
     if format is not None:
         reader_named(format)
     try:
@@ -61,12 +62,15 @@ def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str 
     return None if is_answer(first) or is_request(first) else reader.name
 
 
-def open_tail(tail: Tail) -> Input:
+def open_tail(tail: Tail, bounds: Bounds) -> Input:
     """Opens lines at the end of something that grows."""
-    content = _content_of_lines(tail.label, tail.name, tail.lines)
+    content = _content_of_lines(tail.label, tail.name, tail.lines, bounds)
     records = Records(content, suffix(tail.label), tail.format, lines=True)
     return Conversations(content, records, chosen=tail.chosen, before=tail.before, again=True)
 
 
-def _content_of_lines(label: str, name: str, lines: bytes) -> Content:
-    return Content(label, stem(Path(name).as_posix()), len(lines), stream=lambda: io.BytesIO(lines))
+def _content_of_lines(label: str, name: str, lines: bytes, bounds: Bounds) -> Content:
+    size = len(lines)
+    expansion = Expansion(size, bounds)
+    name = stem(Path(name).as_posix())
+    return Content(label, name, size, stream=lambda: io.BytesIO(lines), expansion=expansion)

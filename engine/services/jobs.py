@@ -65,13 +65,19 @@ class JobService:
         format: str | None = None,
         all_branches: bool = False,
         replace: bool = False,
+        most_unpacked: int | None = None,
     ) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
         from engine.stages.checking import CheckStage
         from engine.stages.importing import ImportStage
 
         stage = ImportStage(
-            self._project, paths, format, all_branches=all_branches, replace=replace
+            self._project,
+            paths,
+            format,
+            all_branches=all_branches,
+            replace=replace,
+            most_unpacked=most_unpacked,
         )
         return self._runner.start([stage, CheckStage(self._project)])
 

@@ -21,6 +21,7 @@ from engine.errors import Cancelled, FormatError
 from engine.formats.file_names import logs_in
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import open_inputs
+from engine.formats.opening.bounds import Bounds
 from engine.formats.tails import Tail, open_tail
 from engine.jobs.contract import Progress
 from engine.number_format import counted
@@ -71,6 +72,7 @@ class ImportStage:
         tails: Sequence[Tail] = (),
         without: Collection[str] = (),
         only_forward: bool = False,
+        most_unpacked: int | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -80,8 +82,10 @@ class ImportStage:
             tails: Lines at the end of what was read before, which are read after the paths.
             without: Files of folders that are not read.
             only_forward: An earlier text of a conversation is passed over, for logs that grow and are read again.
+            most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
         """
         self._project = project
+        self._most_unpacked = most_unpacked
         self._paths = tuple(paths)
         self._tails = tuple(tails)
         self._without = without
@@ -91,6 +95,12 @@ class ImportStage:
         self._replace = replace
         self._only_forward = only_forward
         self._interrupted = threading.Event()
+        stopped = self._interrupted.is_set
+        self._bounds = (
+            Bounds(is_cancelled=stopped)
+            if most_unpacked is None
+            else Bounds(most_unpacked, stopped)
+        )
         self._total = _total_bytes(self._paths, self._tails)
         self._before = 0
         self.refused: list[FormatError] = []
@@ -127,13 +137,17 @@ class ImportStage:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked for: paths, format, whether all branches of trees are taken, whether texts are replaced."""
-        return {
+        """What was asked for: paths, format, whether all branches of trees are taken, whether texts are replaced, and
+        the limit to which files may unpack, if it is another than the usual one."""
+        asked: dict[str, Any] = {
             "paths": self._named,
             "format": self._format,
             "all_branches": self._all_branches,
             "replace": self._replace,
         }
+        if self._most_unpacked is not None:
+            asked["most_unpacked"] = self._most_unpacked
+        return asked
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
@@ -161,13 +175,14 @@ class ImportStage:
                         all_branches=self._all_branches,
                         together=[one for one in self._paths if one != STDIN],
                         without=self._without,
+                        bounds=self._bounds,
                     )
                     for source in opened:
                         yield from self._import(source, run_id)
                 except FormatError as error:
                     self.refused.append(error)
             for tail in self._tails:
-                yield from self._import(open_tail(tail), run_id, whole=False)
+                yield from self._import(open_tail(tail, self._bounds), run_id, whole=False)
         if self.refused and not self._opened:
             raise self.refused[0]
         yield from self._find_shared_text()
@@ -239,8 +254,8 @@ class ImportStage:
             self._project.write(lambda conn: sources.put_read(conn, source_id, digest, text))
 
     @property
-    def _settings(self) -> tuple[str | None, bool, bool]:
-        return self._format, self._all_branches, self._replace
+    def _settings(self) -> tuple[str | None, bool, bool, int]:
+        return self._format, self._all_branches, self._replace, self._bounds.unpacked
 
     def _pass_over(self, source: Input, run_id: int, report: SourceReport) -> Progress:
         """Counts a source that did not change since it was read to its end."""

@@ -32,7 +32,7 @@ from engine.store.file.failures import damaged, translate_file_errors, translate
 from engine.store.file.lock import ProjectFile, WriteLock, check_readable, has_log
 from engine.store.file.writer import Writer
 from engine.store.migrations.m001_conversations import APPLICATION_ID
-from engine.store.migrations.schema import SCHEMA, migrate
+from engine.store.migrations.schema import SCHEMA, foreign_object, migrate
 
 T = TypeVar("T")
 
@@ -557,6 +557,12 @@ def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) ->
             f"{given} was written by a newer version of this program"
             f" (schema {schema}, this one knows {SCHEMA}).",
             "Update the program.",
+        )
+    if (foreign := foreign_object(conn, schema)) is not None:
+        raise NotAProject(
+            f"{given} has a {foreign.kind} `{foreign.name}` that no project of this program has; it would run what"
+            " somebody else wrote.",
+            "Do not trust the file; `workbench repair` saves what it holds without it.",
         )
     return schema
 

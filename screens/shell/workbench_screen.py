@@ -478,8 +478,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
             flags = [bool(run.params.get(name)) for name in ("all_branches", "replace")]
-            form = run.params.get("format")
-            self._start(lambda: self.services.jobs.start_import(paths, form, *flags))
+            form, most = (run.params.get(name) for name in ("format", "most_unpacked"))
+            self._start(lambda: self.services.jobs.start_import(paths, form, *flags, most))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":

@@ -121,6 +121,7 @@ class Project:
         format: str | None = None,
         all_branches: bool = False,
         replace: bool = False,
+        most_unpacked: float | None = None,
         progress: OnProgress | bool = False,
     ) -> ImportResult:
         """Imports files and folders, and looks at what is new, as `workbench import` does.
@@ -129,6 +130,8 @@ class Project:
             format: Name of a format; None detects it.
             all_branches: Make a conversation of each branch of a tree of messages.
             replace: Put changed conversations in the place of the stored ones of their ids.
+            most_unpacked: GiB to which a file may unpack whatever its size; None: a quarter, as without the option of
+                `workbench import`.
             progress: Called with the progress of the work; True draws it on standard error.
 
         Raises:
@@ -141,6 +144,7 @@ class Project:
             format,
             all_branches=all_branches,
             replace=replace,
+            most_unpacked=None if most_unpacked is None else round(most_unpacked * (1 << 30)),
         )
         self._run([stage, CheckStage(self._workspace.project)], progress)
         return ImportResult(

@@ -100,6 +100,7 @@ def first_look(
     further: Further | None = None,
     format: str | None = None,
     provisional: bool = True,
+    most_unpacked: int | None = None,
 ) -> Looked:
     """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
 
@@ -108,6 +109,7 @@ def first_look(
         further: Stages to run after the scores.
         format: Format in which the files are read; None: that which is detected.
         provisional: Whether to wait for provisional scores where reading takes long.
+        most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
 
     Raises:
         WorkbenchError: A file cannot be read, or a stage failed; what was done is kept. Where nothing was read, no new
@@ -118,7 +120,7 @@ def first_look(
     try:
         with Workspace(project, create=True) as workspace:
             look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
-            return look.run(screens, format, provisional)
+            return look.run(screens, format, provisional, most_unpacked)
     except UnknownFormat as error:
         if is_new:
             project.unlink(missing_ok=True)
@@ -151,10 +153,17 @@ class _FirstLook:
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
 
-    def run(self, screens: bool, format: str | None, wanted: bool) -> Looked:
+    def run(
+        self, screens: bool, format: str | None, wanted: bool, most_unpacked: int | None
+    ) -> Looked:
         """See `first_look`; `wanted` is whether provisional scores are."""
         workspace = self._workspace
-        reading = ImportStage(workspace.project, [str(path) for path in self._paths], format)
+        reading = ImportStage(
+            workspace.project,
+            [str(path) for path in self._paths],
+            format,
+            most_unpacked=most_unpacked,
+        )
         self._time_left.expect("read", None)
         try:
             self._run([reading])

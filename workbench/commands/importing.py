@@ -11,6 +11,7 @@ from typing import Any
 from engine.conversation import Conversation, render_log
 from engine.errors import UnknownFormat, WorkbenchError
 from engine.formats.inputs import open_inputs
+from engine.formats.opening.bounds import Bounds
 from engine.formats.readers import unusable
 from engine.records.imports import PLACES, Parsed, SourceReport
 from engine.services.import_accounts import account_lines
@@ -25,6 +26,7 @@ from workbench.commands.mapping import (
     with_command,
 )
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
+from workbench.commands.options import most_unpacked_option
 from workbench.exits import CANCELLED, DONE, WITH_GAPS
 
 CONVERSATIONS_SHOWN = 2
@@ -55,6 +57,7 @@ def import_paths_options(parser: argparse.ArgumentParser) -> None:
         help="a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
         " (default: keep both)",
     )
+    most_unpacked_option(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -89,6 +92,7 @@ def import_paths(arguments: argparse.Namespace) -> int:
                 sys.stdin.buffer,
                 arguments.all_branches,
                 arguments.replace,
+                most_unpacked=arguments.most_unpacked,
             )
             check = CheckStage(workspace.project)
             run_stages(workspace, [stage, check])
@@ -134,11 +138,13 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     """Reads the inputs without a project and says what an import would do."""
     sources: list[SourceReport] = []
     shown: list[Conversation] = []
+    most = arguments.most_unpacked
     opened_inputs = open_inputs(
         arguments.paths,
         format=arguments.format,
         stdin=sys.stdin.buffer,
         all_branches=arguments.all_branches,
+        bounds=None if most is None else Bounds(most),
     )
     for opened in opened_inputs:
         report = SourceReport(opened.label, opened.detection)

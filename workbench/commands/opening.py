@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engine.errors import NotFound, UsageError
 from engine.text import display_safe
+from workbench.commands.options import most_unpacked_option
 from workbench.commands.showing import show_rest
 from workbench.exits import DONE
 from workbench.terminal import on_terminal
@@ -41,6 +42,7 @@ def open_project_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--create", action="store_true", help="make the project if it is not there")
     parser.add_argument("--read-only", action="store_true", help="look without changing anything")
+    most_unpacked_option(parser)
     parser.add_argument("--theme", choices=THEMES, help="colors (default: the last ones used)")
 
 
@@ -69,7 +71,13 @@ def open_project(arguments: argparse.Namespace) -> int:
 
         made = Path(arguments.output or project_for(paths))
         screens = not (arguments.headless or arguments.json) and on_terminal()
-        looked = first_look(paths, made, as_json=arguments.json, screens=screens)
+        looked = first_look(
+            paths,
+            made,
+            as_json=arguments.json,
+            screens=screens,
+            most_unpacked=arguments.most_unpacked,
+        )
         if screens:
             show_rest(made, looked, arguments.theme)
         return looked.code

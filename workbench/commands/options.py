@@ -98,6 +98,22 @@ def probability(text: str) -> float:
     return number
 
 
+def most_unpacked_option(parser: argparse.ArgumentParser) -> None:
+    """Declares the option that raises the limits on what a file may unpack to."""
+    parser.add_argument(
+        "--most-unpacked",
+        type=gibibytes,
+        metavar="GIB",
+        help="GiB to which a file may unpack, whatever its size; memory and processor time for it grow too"
+        " (default: .25, and 1,000 times its size)",
+    )
+
+
+def gibibytes(text: str) -> int:
+    """Reads a number of GiB as bytes."""
+    return max(1, round(above_zero(text) * (1 << 30)))
+
+
 def above_zero(text: str) -> float:
     """Reads a number above 0."""
     number = float(text)

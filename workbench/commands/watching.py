@@ -15,7 +15,7 @@ from engine.services.watch.service import WatchRequest, growing_files
 from engine.services.watch.signals import PRECISION, Rules
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, run_stages
-from workbench.commands.options import above_zero, share
+from workbench.commands.options import above_zero, most_unpacked_option, share
 from workbench.exits import DONE
 
 STDIN = "-"
@@ -53,6 +53,7 @@ def watch_options(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help=f"raise only signals that were right as often on past conversations (default: {PRECISION})",
     )
+    most_unpacked_option(parser)
     parser.add_argument("--once", action="store_true", help="report what is new now, and end")
 
 
@@ -87,7 +88,7 @@ def _growing(arguments: argparse.Namespace) -> Growing:
         if len(paths) > 1:
             raise UsageError("- is standard input and stands alone.", "Leave the other paths out.")
         return GrowingLines(sys.stdin.buffer, arguments.format)
-    return growing_files(paths, arguments.format)
+    return growing_files(paths, arguments.format, arguments.most_unpacked)
 
 
 def _print(event: dict[str, Any]) -> None:

@@ -8,29 +8,27 @@ import io
 import lzma
 import os
 import re
+import struct
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, BinaryIO, Literal, cast
 
-from engine.errors import FormatError
+from engine.errors import FormatError, TooMuch
 from engine.formats.json_values import BadRecord, json_text
-from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load
+from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
+from engine.formats.opening.databases import sqlite_rows, sqlite_tables
+from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
 from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
-from engine.formats.opening.source import Source
-from engine.formats.opening.tables import parquet_rows, sqlite_rows, sqlite_tables
+from engine.formats.opening.parquet import parquet_rows
+from engine.formats.opening.source import CHUNK, MOST_FOR_XZ, Source
 
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
-
-FREELY_UNPACKED = 1 << 30
-"""Number of bytes to which anything may be unpacked on the disk."""
-
-MOST_UNPACKED = 200
-"""How many times its size something larger may be unpacked to; logs become ten to fifty times as large."""
 
 _BEGINNING = 512
 _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
@@ -62,6 +60,7 @@ class Content:
         read: Number of bytes that reading it takes, if that is not `size`, as in an archive.
         kind: What may be a log; the table of a database, which may be about anything; or what is no log by its name.
         error: Why it cannot be read.
+        expansion: Counts what the file unpacks to of which it is a part.
     """
 
     label: str
@@ -73,6 +72,21 @@ class Content:
     read: int | None = None
     kind: Literal["log", "table", "other"] = "log"
     error: FormatError | None = None
+    expansion: Expansion = field(default_factory=lambda: Expansion(None, Bounds()))
+
+    def source(self) -> Source | None:
+        """Its bytes, decompressed and counted; None if it has none.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
+        if self.stream is None:
+            return None
+        return Source(self.stream(), reopen=None if self.once else self.stream, count=self.reading)
+
+    def reading(self) -> Reading:
+        """Counts what is read of it from its beginning."""
+        return self.expansion.reading(self.label, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +96,7 @@ class _File:
     Attributes:
         size: Number of bytes of the person's file that it stands for.
         depth: In how many archives it lies.
+        expansion: Counts what the person's file unpacks to.
     """
 
     path: str
@@ -89,6 +104,7 @@ class _File:
     name: str
     size: int
     depth: int
+    expansion: Expansion
     held: Any = None
 
     def share(self, packed: int) -> int:
@@ -104,17 +120,20 @@ def is_other(name: str) -> bool:
     return bool(_NOT_LOGS.search(base) or _OF_FILE_MANAGERS.search(name))
 
 
-def contents(path: str, name: str) -> list[Content]:
+def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content]:
     """Returns what a file has, at least one content that may be a log.
 
     Args:
         name: Name of the file for conversations without an id.
+        bounds: What limits and stops reading; None for the usual limits.
 
     Raises:
         FormatError: An archive or a database cannot be read, or has nothing in it.
         OSError: The file cannot be opened.
     """
-    found = list(_contents(_File(path, path, name, os.path.getsize(path), 0)))
+    size = os.path.getsize(path)
+    expansion = Expansion(size, bounds or Bounds())
+    found = list(_contents(_File(path, path, name, size, 0, expansion)))
     if all(content.kind == "other" for content in found):
         raise FormatError(f"The archive {path} has no logs in it.", "Check the file.")
     return found
@@ -134,7 +153,7 @@ def _contents(file: _File) -> Iterator[Content]:
     with open(file.path, "rb") as opened:
         kind = _kind(opened.read(_BEGINNING))
     if kind == "Parquet":
-        yield Content(file.label, file.name, file.size, rows=lambda: parquet_rows(file.path))
+        yield _rows(file, file.label, file.name, file.size, partial(parquet_rows, file.path))
     elif kind == "SQLite":
         yield from _tables(file)
     elif kind == "zip":
@@ -149,20 +168,33 @@ def _open(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
+def _rows(
+    file: _File,
+    label: str,
+    name: str,
+    size: int,
+    rows: Callable[[Reading], Iterator[Frame]],
+    kind: Literal["log", "table"] = "log",
+) -> Content:
+    """The content whose rows are read so, counted."""
+
+    def counted() -> Iterator[Frame]:
+        return rows(file.expansion.reading(label, size))
+
+    return Content(label, name, size, rows=counted, kind=kind, expansion=file.expansion)
+
+
 def _tables(file: _File) -> Iterator[Content]:
-    names = sqlite_tables(file.path, file.label)
+    names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
-
-    def content(table: str) -> Content:
-        label, name = f"{file.label}: {table}", f"{file.name}/{table}"
-        size = file.size // len(names)
-        return Content(label, name, size, rows=lambda: sqlite_rows(file.path, table), kind="table")
-
     if is_llm_log(names):
-        yield Content(file.label, file.name, file.size, rows=lambda: llm_conversations(file.path))
+        yield _rows(file, file.label, file.name, file.size, partial(llm_conversations, file.path))
         return
-    yield from map(content, names)
+    for table in names:
+        label, name = f"{file.label}: {table}", f"{file.name}/{table}"
+        rows = partial(sqlite_rows, file.path, table)
+        yield _rows(file, label, name, file.size // len(names), rows, "table")
 
 
 def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
@@ -172,22 +204,26 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
         file: What to call it; its path need not be that of the stream.
         read: Number of bytes that reading the stream takes; None if that is the size of the file.
     """
+    whole = Content(
+        file.label, file.name, file.size, stream=opened, read=read, expansion=file.expansion
+    )
     try:
-        source = Source(opened())
+        source = whole.source()
+        assert source is not None
         start = source.read()
         while len(start) < _BEGINNING and (more := source.read()):
             start += more
         kind = _kind(start)
         if kind is None:
             source.close()
-            yield Content(file.label, file.name, file.size, stream=opened, read=read)
+            yield whole
             return
         if kind in ("zip", "tar") and file.depth >= DEEPEST_ARCHIVE:
             raise FormatError(
                 f"{file.label} is an archive within {DEEPEST_ARCHIVE} others.", "Unpack it first."
             )
         held = _on_disk(start, source, file)
-        on_disk = _File(held.name, file.label, file.name, file.size, file.depth, held)
+        on_disk = replace(file, path=held.name, held=held)
         for content in _contents(on_disk):
             told = content.error is not None and content.label == file.label and source.error
             if not told:
@@ -195,9 +231,9 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
         if source.error:
             raise FormatError(f"{file.label} is damaged: {source.error}.", "Check the file.")
     except FormatError as error:
-        yield Content(file.label, file.name, file.size, error=error)
+        yield replace(whole, stream=None, error=error)
     except OSError as error:
-        yield Content(file.label, file.name, file.size, error=cannot_open(file.label, error))
+        yield replace(whole, stream=None, error=cannot_open(file.label, error))
 
 
 def cannot_open(label: str, error: OSError) -> FormatError:
@@ -213,13 +249,10 @@ def _on_disk(start: bytes, source: Source, file: _File) -> Any:
     held = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
     while start:
         held.write(start)
-        if held.tell() > max(FREELY_UNPACKED, MOST_UNPACKED * file.size):
-            raise FormatError(
-                f"{file.label} unpacks to more than {MOST_UNPACKED} times its size.",
-                "Unpack it first, if it is what it should be.",
-            )
         start = source.read()
     source.close()
+    if source.count.is_over:
+        raise TooMuch(f"{file.label} is refused: {source.error}.")
     held.flush()
     return held
 
@@ -254,6 +287,32 @@ class _Member(io.BufferedIOBase):
         super().close()
 
 
+class _Lzma:
+    """The bytes of a member of a zip archive in LZMA, with a bound on what comes out of a call and on the memory for
+    its dictionary, which `zipfile` does not have."""
+
+    def __init__(self, packed: BinaryIO, size: int) -> None:
+        _, _, length = struct.unpack("<BBH", packed.read(4))
+        header = packed.read(length) + struct.pack("<Q", size)
+        self._packed = packed
+        self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MOST_FOR_XZ)
+        self._data = header
+
+    def read(self, size: int) -> bytes:
+        while not self._decompressor.eof:
+            if self._decompressor.needs_input and not self._data:
+                self._data = self._packed.read(CHUNK)
+                if not self._data:
+                    raise EOFError("it was cut off")
+            data, self._data = self._data, b""
+            if out := self._decompressor.decompress(data, size):
+                return out
+        return b""
+
+    def close(self) -> None:
+        self._packed.close()
+
+
 def _zip_members(file: _File) -> Iterator[Content]:
     try:
         archive = zipfile.ZipFile(file.path)
@@ -266,8 +325,8 @@ def _zip_members(file: _File) -> Iterator[Content]:
     header = next((name for name in _INSPECT_HEADERS if name in names), None)
     samples = [entry for entry in members if _INSPECT_SAMPLE.match(entry.filename)]
     if header is not None and samples:
-        rows = _inspect_rows(file, archive, archive.getinfo(header), samples)
-        yield Content(file.label, file.name, file.size, rows=rows)
+        rows = partial(_inspect_rows, archive, archive.getinfo(header), samples)
+        yield _rows(file, file.label, file.name, file.size, rows)
         return
     for entry in members:
 
@@ -292,7 +351,9 @@ def _tar_members(file: _File) -> Iterator[Content]:
                     raise OSError("it is a link or a device")
                 return cast(BinaryIO, _Member(stream, None))
 
-            yield from _member(file, entry.name, entry.size, opened, entry.size)
+            pieces: Any = entry.sparse  # of a file with holes, those without
+            stored = entry.size if pieces is None else sum(size for _, size in pieces)
+            yield from _member(file, entry.name, stored, opened, entry.size)
     except (tarfile.TarError, OSError) as error:
         damage = FormatError(
             f"The tar archive {file.label} is damaged: {error}.", "Check the file."
@@ -308,7 +369,14 @@ def _member(
     if is_other(name):
         yield Content(label, name, 0, kind="other")
         return
-    inside = _File(file.path, label, f"{file.name}/{name}", file.share(packed), file.depth + 1)
+    inside = replace(
+        file,
+        label=label,
+        name=f"{file.name}/{name}",
+        size=file.share(packed),
+        depth=file.depth + 1,
+        held=None,
+    )
     yield from _unpacked(opened, inside, read)
 
 
@@ -317,41 +385,45 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     if entry.flag_bits & 1:
         raise OSError("it is encrypted")
     plain = copy.copy(entry)
+    lzma_coded = entry.compress_type == zipfile.ZIP_LZMA
     checksum: int | None = entry.CRC
     del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
+    if entry.compress_type in _HAS_OWN_MAGIC or lzma_coded:
+        plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
     if entry.compress_type in _HAS_OWN_MAGIC:
-        plain.compress_type, plain.file_size, checksum = (
-            zipfile.ZIP_STORED,
-            entry.compress_size,
-            None,
-        )
+        checksum = None
     try:
-        return cast(BinaryIO, _Member(archive.open(plain), checksum))
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+        stream: Any = archive.open(plain)
+        if lzma_coded:
+            stream = _Lzma(stream, entry.file_size)
+        return cast(BinaryIO, _Member(stream, checksum))
+    except (zipfile.BadZipFile, NotImplementedError, struct.error) as error:
         raise OSError(f"the archive is damaged: {error}") from None
 
 
 def _inspect_rows(
-    file: _File, archive: zipfile.ZipFile, header: zipfile.ZipInfo, samples: list[zipfile.ZipInfo]
-) -> Callable[[], Iterator[Frame]]:
-    """The rows of a log of Inspect: the samples, split from the log."""
-
-    def rows(_: _File = file) -> Iterator[Frame]:
-        head: Any = None
+    archive: zipfile.ZipFile,
+    header: zipfile.ZipInfo,
+    samples: list[zipfile.ZipInfo],
+    count: Reading,
+) -> Iterator[Frame]:
+    """Yields the rows of a log of Inspect: the samples, split from the log."""
+    head: Any = None
+    try:
+        head = _json_of(archive, header)
+    except BadRecord as bad:
+        yield Frame(None, b"", None, f"{header.filename}: {bad.reason}")
+    for number, entry in enumerate(samples, 1):
         try:
-            head = _json_of(archive, header)
+            sample = _json_of(archive, entry)
         except BadRecord as bad:
-            yield Frame(None, b"", None, f"{header.filename}: {bad.reason}")
-        for number, entry in enumerate(samples, 1):
-            try:
-                sample = _json_of(archive, entry)
-            except BadRecord as bad:
-                yield Frame(number, b"", None, f"{entry.filename}: {bad.reason}")
-                continue
-            raw = json_text(sample).encode()
-            yield Frame(number, raw, sample, outer=Envelope(head, number == 1))
-
-    return rows
+            yield Frame(number, b"", None, f"{entry.filename}: {bad.reason}")
+            continue
+        raw = json_text(sample).encode()
+        yield Frame(number, raw, sample, outer=Envelope(head, number == 1))
+        if not count.add(max(len(raw), LEAST_OF_RECORD)):
+            yield Frame(None, b"", None, count.bounds.too_much)
+            return
 
 
 def _json_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
@@ -366,7 +438,7 @@ def _json_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
         size += len(piece)
     source.close()
     if size > MAX_RECORD:
-        raise BadRecord(f"it is larger than {MAX_RECORD >> 20} MiB")
+        raise BadRecord(too_large())
     if source.error:
         raise BadRecord(source.error)
     return load(b"".join(pieces), "file")

@@ -6,13 +6,14 @@ Since version 0.32 messages are a tree and a thread names its last one; before, 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from engine.errors import TooMuch
 from engine.formats.json_values import json_text, object_or_empty, storable
-from engine.formats.opening.framing import Frame
-from engine.formats.opening.tables import DATABASE_ERRORS, connected
+from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
+from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge
+from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, too_large
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
 _RESPONSES = frozenset(("conversations", "responses"))
@@ -26,32 +27,46 @@ def is_llm_log(tables: list[str]) -> bool:
     return set(tables) >= _THREADS or set(tables) >= _RESPONSES
 
 
-def llm_conversations(path: str) -> Iterator[Frame]:
+def llm_conversations(path: str, count: Reading) -> Iterator[Frame]:
     """Yields a frame for each conversation, with `thread`, `messages` and `turns`."""
     number = 0
     try:
-        with connected(path) as database:
-            database.row_factory = sqlite3.Row
+        with Database(path, count.bounds) as database:
             log = _Log(database)
             for record in (*log.threads(), *log.conversations()):
                 number += 1
                 value = storable(record)
-                yield Frame(number, json_text(value).encode(), value)
-    except DATABASE_ERRORS as error:
-        yield Frame(number + 1, b"", None, f"the database cannot be read further: {error}")
+                raw = json_text(value).encode()
+                if len(raw) > MAX_RECORD:
+                    yield Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
+                else:
+                    yield Frame(number, raw, value)
+                if not count.add(max(len(raw), LEAST_OF_RECORD)):
+                    yield Frame(None, b"", None, count.bounds.too_much)
+                    return
+    except (DatabaseDamaged, TooMuch) as error:
+        yield Frame(number + 1, b"", None, str(error))
+    except ValueTooLarge:
+        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
 
 
 class _Log:
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
         query = "select name from sqlite_master where type = 'table'"
-        self._tables = {name for (name,) in database.execute(query)}
+        self._tables = {name for (name,) in database.rows(query)}
+        self._columns: dict[str, list[str]] = {}
 
     def _rows(self, table: str, where: str = "1", *values: Any) -> _Rows:
         if table not in self._tables:
             return []
-        found = self._database.execute(f'select * from "{table}" where {where}', values)
-        return [{key: row[key] for key in row.keys() if row[key] is not None} for row in found]  # noqa: SIM118
+        if table not in self._columns:
+            self._columns[table] = self._database.columns(f'select * from "{table}" limit 0')
+        columns = self._columns[table]
+        return [
+            {name: cell for name, cell in zip(columns, row, strict=True) if cell is not None}
+            for row in self._database.rows(f'select * from "{table}" where {where}', values)
+        ]
 
     def threads(self) -> Iterator[dict[str, Any]]:
         """The threads of the newer tables."""

@@ -12,12 +12,19 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from engine.errors import FormatError
+from engine.formats.opening.bounds import Reading, unlimited
 
 CHUNK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_MAGIC = 6
 _PIECE = 1 << 9
+
+MOST_KEPT = 64 << 20
+"""Number of bytes of a pipe that are kept while its beginning is looked at."""
+
+MOST_FOR_XZ = 128 << 20
+"""Most memory for the dictionary of data in xz and LZMA; `xz -9` needs half of it."""
 
 
 def missing_library(what: str, library: str) -> FormatError:
@@ -65,7 +72,7 @@ class _Zstd:
 
 _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"BZh": ("bzip2", bz2.BZ2Decompressor),
-    b"\xfd7zXZ\x00": ("xz", lzma.LZMADecompressor),
+    b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=MOST_FOR_XZ)),
     b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
 """Compressed data by their first bytes: name, and what decompresses one stream of them; gzip is read apart."""
@@ -77,33 +84,69 @@ class Source:
 
     Attributes:
         position: Number of bytes read from the stream so far, before decompression.
-        error: Why the data ended early (a truncated or damaged file, a failing disk); None if it did not.
+        error: Why the data ended early (a truncated or damaged file, a failing disk, too much data); None if they did
+            not.
         guessed: The encoding, if nothing says it and the beginning is not UTF-8; None until something was read.
+        held_back: Whether the last look at the beginning ended at `MOST_KEPT` bytes.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        *,
+        reopen: Callable[[], BinaryIO] | None = None,
+        count: Callable[[], Reading] = unlimited,
+    ) -> None:
+        """
+        Args:
+            reopen: Opens the stream at its beginning; None if it can be read only once.
+            count: Begins to count what is read.
+        """
+        self._reopen = reopen
+        self._new_count = count
+        self.guessed: str | None = None
+        self.held_back = False
+        self._begin(stream)
+
+    def _begin(self, stream: BinaryIO) -> None:
         self.position = 0
         self.error: str | None = None
-        self.guessed: str | None = None
+        self.count = self._new_count()
         self._stream = stream
         self._chunks = self._decompressed()
         self._kept: list[bytes] | None = None
+        self._kept_size = 0
         self._replay: list[bytes] = []
 
     def keep(self) -> None:
-        """Keeps the chunks that are read from now on, so that `rewind` can return them again."""
-        self._kept = []
+        """Begins a look at the data, which `rewind` ends. At most `MOST_KEPT` bytes of a stream that can be read only
+        once are looked at."""
+        self.held_back = False
+        self._kept_size = 0
+        self._kept = [] if self._reopen is None else None
 
     def rewind(self) -> None:
-        """Returns to where `keep` was called; chunks read afterwards are no longer kept."""
+        """Returns to where `keep` was called, which is the beginning.
+
+        Raises:
+            OSError: The stream cannot be opened again.
+        """
+        if self._reopen is not None:
+            self.close()
+            self._begin(self._reopen())
+            return
         self._replay = [*(self._kept or []), *self._replay]
         self._kept = None
 
     def read(self) -> bytes:
         """Returns the next chunk, empty at the end. Memory is bounded for any compression ratio."""
+        if self._kept is not None and self._kept_size >= MOST_KEPT:
+            self.held_back = True
+            return b""
         chunk = self._next()
         if self._kept is not None and chunk:
             self._kept.append(chunk)
+            self._kept_size += len(chunk)
         return chunk
 
     def peek(self, least: int) -> bytes:
@@ -137,7 +180,7 @@ class Source:
         while len(start) < _LONGEST_MAGIC and (more := self._take()):
             start += more
         first = b""
-        plain = self._uncompressed(start)
+        plain = self._counted(self._uncompressed(start))
         for chunk in plain:
             first += chunk
             if len(first) >= _LONGEST_MAGIC:
@@ -152,6 +195,13 @@ class Source:
         if first := first.removeprefix(_BOM):
             yield first
         yield from plain
+
+    def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+            if not self.count.add(len(chunk), self.position):
+                self.error = self.count.bounds.too_much
+                return
 
     def _uncompressed(self, start: bytes) -> Iterator[bytes]:
         if start.startswith(GZIP_MAGIC):
@@ -172,7 +222,13 @@ class Source:
             try:
                 out = stream.decompress(data, CHUNK * 4)
             except Exception as error:  # noqa: BLE001 -- each library raises its own
-                self.error = f"the {name} data are damaged: {error}"
+                too_large = "usage limit" in str(error)  # of xz, which has no class for it
+                what = (
+                    f"need more than {MOST_FOR_XZ >> 20} MiB of memory"
+                    if too_large
+                    else "are damaged"
+                )
+                self.error = f"the {name} data {what}: {error}"
                 return
             data = b""
             if out:

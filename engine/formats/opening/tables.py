@@ -1,5 +1,5 @@
-"""Rows of tables as records: CSV and TSV, Parquet, SQLite. A row is an object; a cell that holds a JSON list or object
-is that value.
+"""Rows of tables as records. A row is an object; a cell that holds a JSON list or object is that value. Those of CSV
+and TSV are read here, `databases` reads those of SQLite, `parquet` those of Parquet.
 
 A row has no bytes of its own that could be read again, so its record is kept as JSON.
 """
@@ -10,31 +10,22 @@ import base64
 import csv
 import io
 import math
-import os
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
-from urllib.parse import quote
 
-from engine.errors import FormatError
 from engine.formats.json_values import BadRecord, json_text, storable
-from engine.formats.opening.framing import MAX_RECORD, Frame, load
-from engine.formats.opening.source import Source, missing_library
+from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, load, too_large
+from engine.formats.opening.source import Source
 
 _DELIMITERS = ",\t;|"
 _ROWS_COMPARED = 6
 _CHARS_COMPARED = 1 << 20
-_BATCH_ROWS = 256
 _SEPARATOR = re.compile(r"\ufeff?sep=(.)\r?\n")
 _SAID = ("content", "text")
 """Columns with what was said, which may happen to be JSON."""
-
-
-DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What reading a damaged database raises; the text of an error may be damaged too."""
 
 
 def delimiter_of(head: bytes) -> str | None:
@@ -74,20 +65,34 @@ def csv_rows(source: Source) -> Iterator[Frame]:
     """Yields the rows of a text table, whose first line is its header; a row of another length has a reason."""
     csv.field_size_limit(MAX_RECORD)
     head = source.peek(_CHARS_COMPARED)
-    reader = csv.reader(_text_lines(source), delimiter=delimiter_of(head) or ",")
+    lines = _TextLines(source)
+    reader = csv.reader(lines, delimiter=delimiter_of(head) or ",")
     header: list[str] | None = None
-    try:
-        for row in reader:
-            if not row or (header is None and reader.line_num == 1 and row[0][:4] == "sep="):
-                continue
-            if header is None:
-                header = _names(row)
-                continue
-            yield _csv_row(reader.line_num, header, row)
-    except csv.Error as error:
-        yield Frame(reader.line_num, b"", None, f"the table cannot be read further: {error}")
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            break
+        except _TooLong:  # the reader begins anew with the next line
+            yield Frame(lines.number, lines.beginning, None, too_large())
+            lines.end_row()
+            continue
+        except csv.Error as error:
+            reason = f"the row cannot be read: {error}"
+            if "field limit" in str(error):
+                reason = too_large()
+            yield Frame(lines.number, b"", None, reason)
+            lines.end_row()
+            continue
+        lines.end_row()
+        if not row or (header is None and lines.number == 1 and row[0][:4] == "sep="):
+            continue
+        if header is None:
+            header = column_names(row)
+            continue
+        yield _csv_row(lines.number, header, row)
     if source.error:
-        yield Frame(reader.line_num + 1, b"", None, source.error)
+        yield Frame(lines.number + 1, b"", None, source.error)
 
 
 def _csv_row(number: int, header: list[str], row: list[str]) -> Frame:
@@ -102,32 +107,78 @@ def _csv_row(number: int, header: list[str], row: list[str]) -> Frame:
         return Frame(number, text.encode("utf-8", "surrogateescape"), None, "broken UTF-8")
 
 
-def _names(cells: list[str]) -> list[str]:
+def column_names(cells: list[str]) -> list[str]:
     """The names of columns, each only once and none empty."""
-    names: list[str] = []
+    names: dict[str, None] = {}
+    after: dict[str, int] = {}  # by name, the number from which on a free one is looked for
     for number, cell in enumerate(cells, 1):
-        name = wanted = cell.strip() or f"column {number}"
+        name = plain = cell.strip() or f"column {number}"
+        free = max(number, after.get(plain, 0))
         while name in names:
-            name = f"{wanted} {number}"
-            number += 1
-        names.append(name)
-    return names
+            name = f"{plain} {free}"
+            free += 1
+        after[plain] = free
+        names[name] = None
+    return list(names)
 
 
-def _text_lines(source: Source) -> Iterator[str]:
-    pending: list[bytes] = []
-    size = 0
-    while chunk := source.read():
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            yield b"".join((*pending, line, b"\n")).decode("utf-8", "surrogateescape")
-            pending, size = [], 0
-        pending.append(rest)
-        size += len(rest)
-        if size > MAX_RECORD:
-            raise csv.Error(f"a line is longer than {MAX_RECORD >> 20} MiB")
-    if rest := b"".join(pending):
-        yield rest.decode("utf-8", "surrogateescape")
+class _TooLong(Exception):
+    """The lines of a row are larger than a record may be."""
+
+
+class _TextLines:
+    """Iterates over the lines of a source as text. Lines that follow each other in one row are bounded.
+
+    Attributes:
+        number: Of the last line, from 1.
+        beginning: The first bytes of a line that was too long.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._ended: list[bytes] = []  # whole lines, the next one last
+        self._rest = b""
+        self._size = 0
+        self.number = 0
+        self.beginning = b""
+
+    def __iter__(self) -> _TextLines:
+        return self
+
+    def __next__(self) -> str:
+        """
+        Raises:
+            _TooLong: The row becomes too large with the next line, which is passed over.
+        """
+        line = self._ended.pop() + b"\n" if self._ended else self._read()
+        if not line:
+            raise StopIteration
+        self.number += 1
+        self._size += len(line)
+        if self._size > MAX_RECORD:
+            self.beginning = line[:KEPT_OF_OVERSIZED]
+            raise _TooLong
+        return line.decode("utf-8", "surrogateescape")
+
+    def end_row(self) -> None:
+        """Begins a row."""
+        self._size = 0
+
+    def _read(self) -> bytes:
+        """The next line with its end, empty at the end; of a longer one little more than a record may have."""
+        pending = [self._rest]
+        size = len(self._rest)
+        self._rest = b""
+        while chunk := self._source.read():
+            first, *ended = chunk.split(b"\n")
+            if size <= MAX_RECORD:
+                pending.append(first)
+                size += len(first)
+            if ended:
+                self._rest = ended.pop()
+                self._ended = ended[::-1]
+                return b"".join((*pending, b"\n"))
+        return b"".join(pending)
 
 
 def _cell(column: str, text: str) -> Any:
@@ -150,110 +201,18 @@ def _are_parts(value: Any) -> bool:
     )
 
 
-def parquet_rows(path: str) -> Iterator[Frame]:
-    """Yields the rows of a Parquet file.
-
-    Raises:
-        FormatError: The library is not installed.
-    """
-    parquet = _parquet()
-    number = 0
-    try:
-        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield _row(number, row)
-    except (
-        OSError,
-        ValueError,
-        NotImplementedError,
-        TypeError,
-    ) as error:  # the errors of Arrow are these
-        yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")
-
-
-def _parquet() -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise missing_library("Parquet", "pyarrow") from None
-    return parquet
-
-
-def sqlite_tables(path: str, label: str) -> list[str]:
-    """The names of the tables and views of an SQLite database that have rows.
-
-    Raises:
-        FormatError: The database cannot be read.
-    """
-    query = (
-        "select name from sqlite_master where type in ('table', 'view')"
-        " and name not like 'sqlite\\_%' escape '\\' order by name"
-    )
-    try:
-        with connected(path) as database:
-            names = [name for (name,) in database.execute(query)]
-            return [name for name in names if _has_rows(database, name)]
-    except DATABASE_ERRORS as error:
-        raise FormatError(
-            f"The SQLite database {label} cannot be read: {error}.", "Check the file."
-        ) from None
-
-
-def _has_rows(database: sqlite3.Connection, table: str) -> bool:
-    try:
-        return database.execute(f"select 1 from {_name(table)} limit 1").fetchone() is not None
-    except DATABASE_ERRORS:  # a virtual table whose module is not there
-        return False
-
-
-def sqlite_rows(path: str, table: str) -> Iterator[Frame]:
-    """Yields the rows of a table of an SQLite database."""
-    number = 0
-    try:
-        with connected(path) as database:
-            rows = database.execute(f"select * from {_name(table)}")
-            columns = _names([column[0] for column in rows.description])
-            for row in rows:
-                number += 1
-                yield _row(number, dict(zip(columns, row, strict=True)))
-    except DATABASE_ERRORS as error:
-        yield Frame(number + 1, b"", None, f"the database cannot be read further: {error}")
-
-
-class connected:
-    """A connection to a database that is only read; closed at the end.
-
-    Nothing is written beside the database either, unless there is a log of writes that are not in it yet.
-    """
-
-    def __init__(self, path: str) -> None:
-        log = f"{path}-wal"
-        unwritten = os.path.exists(log) and os.path.getsize(log) > 0
-        mode = "mode=ro" if unwritten else "mode=ro&immutable=1"
-        self._database = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
-        self._database.text_factory = lambda data: data.decode("utf-8", "replace")
-
-    def __enter__(self) -> sqlite3.Connection:
-        return self._database
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
-
-
-def _name(table: str) -> str:
-    return '"' + table.replace('"', '""') + '"'
-
-
-def _row(number: int, row: dict[str, Any]) -> Frame:
+def row_frame(number: int, row: dict[str, Any]) -> Frame:
+    """The frame of a row with values of any kind."""
     record = storable(
         {
             column: _cell(column, cell) if isinstance(cell, str) else _plain(cell)
             for column, cell in row.items()
         }
     )
-    return Frame(number, json_text(record).encode(), record)
+    raw = json_text(record).encode()
+    if len(raw) > MAX_RECORD:
+        return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
+    return Frame(number, raw, record)
 
 
 def _plain(value: Any) -> Any:

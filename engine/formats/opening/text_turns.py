@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
 from engine.formats.messages.roles import ASSISTANTS, USERS
-from engine.formats.opening.framing import MAX_RECORD, Frame
+from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import Source
 
 _ASKS = "|".join(("user", "human", *USERS))
@@ -140,7 +140,7 @@ def text_records(source: Source) -> Iterator[Frame]:
         pieces.append(chunk)
         size += len(chunk)
         if size > MAX_RECORD:
-            yield Frame(None, pieces[0], None, f"the text is larger than {MAX_RECORD >> 20} MiB")
+            yield Frame(None, pieces[0], None, too_large())
             return
     raw = b"".join(pieces)
     try:

@@ -69,8 +69,10 @@ class GrowingFiles:
     whose conversations are made of many lines, are read as a whole after each change.
     """
 
-    def __init__(self, paths: Sequence[str], format: str | None = None) -> None:
-        self._paths, self._format = tuple(paths), format
+    def __init__(
+        self, paths: Sequence[str], format: str | None = None, most_unpacked: int | None = None
+    ) -> None:
+        self._paths, self._format, self._most_unpacked = tuple(paths), format, most_unpacked
         self._read: Signature = {}
         self._seen: Signature = {}
         self._places: dict[str, _Place] = {}
@@ -117,6 +119,7 @@ class GrowingFiles:
             tails=tails,
             without=by_lines,
             only_forward=True,
+            most_unpacked=self._most_unpacked,
         )
 
     def _by_lines(self, path: str) -> bool:
@@ -145,12 +148,11 @@ class GrowingFiles:
             file.seek(place.offset)
             lines = file.read(MOST_READ)
             end = lines.rfind(b"\n") + 1
-            if len(lines) == MOST_READ and not end:  # one line that is longer
-                lines += file.readline()
-                end = len(lines)
             if not settled or len(lines) == MOST_READ:
-                lines = lines[:end]
+                lines = lines[: end or MOST_READ]
             offset = place.offset + len(lines)
+            if len(lines) == MOST_READ and not end:  # one line that is longer
+                lines, offset = _beginning(file, lines)
             after = _Place(
                 offset, place.lines + lines.count(b"\n"), _mark(file, offset), place.format
             )
@@ -176,6 +178,14 @@ class GrowingFiles:
                 found[file] = about.st_size, about.st_mtime_ns
                 self._given[file] = path
         return dict(sorted(found.items()))
+
+
+def _beginning(file: BinaryIO, begun: bytes) -> tuple[bytes, int]:
+    """Of a line that is longer than `MOST_READ` what is enough to see that, and where the next line begins."""
+    rest = b""
+    while not rest.endswith(b"\n") and (more := file.readline(LOOKED_AT)):
+        rest = rest[:1] + more
+    return begun + rest[:1].strip() + b"\n", file.tell()
 
 
 def _mark(file: BinaryIO, offset: int) -> bytes:
@@ -204,8 +214,9 @@ class GrowingLines:
 
     def __init__(self, stream: BinaryIO, format: str | None = None) -> None:
         self._format = format
-        self._guard = threading.Lock()
+        self._guard = threading.Condition()
         self._lines: list[bytes] = []
+        self._held = 0
         self._ended = False
         self._before = 0
         threading.Thread(target=self._take, args=(stream,), name="stdin", daemon=True).start()
@@ -218,6 +229,8 @@ class GrowingLines:
     def next_import(self, project: Project) -> ImportStage | None:
         with self._guard:
             lines, self._lines = self._lines, []
+            self._held = 0
+            self._guard.notify_all()
         if not lines:
             return None
         before, self._before = self._before, self._before + len(lines)
@@ -231,9 +244,17 @@ class GrowingLines:
         return ImportStage(project, [], self._format, replace=True, tails=[tail], only_forward=True)
 
     def _take(self, stream: BinaryIO) -> None:
-        for line in stream:
+        while line := stream.readline(MOST_READ):
+            if len(line) == MOST_READ and not line.endswith(b"\n"):
+                rest = b""
+                while not rest.endswith(b"\n") and (more := stream.readline(LOOKED_AT)):
+                    rest = rest[:1] + more
+                line += rest[:1]
             if line.strip():
                 with self._guard:
+                    while self._held >= MOST_READ:  # whoever writes is faster
+                        self._guard.wait()
                     self._lines.append(line if line.endswith(b"\n") else line + b"\n")
+                    self._held += len(line)
         with self._guard:
             self._ended = True

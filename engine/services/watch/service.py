@@ -148,8 +148,10 @@ class WatchService:
         self._rules = RulesInForce(rules, past)
 
 
-def growing_files(paths: list[str], format: str | None = None) -> GrowingFiles:
-    """Files and folders to watch.
+def growing_files(
+    paths: list[str], format: str | None = None, most_unpacked: int | None = None
+) -> GrowingFiles:
+    """Files and folders to watch, each of which may unpack to so many bytes; None: to the usual limit.
 
     Raises:
         UsageError: One of them does not exist.
@@ -159,4 +161,4 @@ def growing_files(paths: list[str], format: str | None = None) -> GrowingFiles:
         raise NotFound(
             f"There is no file or folder {missing[0]}.", "Make it first; it may be empty."
         )
-    return GrowingFiles(paths, format)
+    return GrowingFiles(paths, format, most_unpacked)

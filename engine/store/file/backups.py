@@ -22,6 +22,7 @@ from engine.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.store.file.failures import translate_file_errors
 from engine.store.file.lock import WriteLock, check_log
 from engine.store.migrations.m001_conversations import APPLICATION_ID
+from engine.store.migrations.schema import SCHEMA, foreign_object
 
 KEEP = 5
 """How many backups of `back_up` stay, when nothing else is said."""
@@ -170,6 +171,8 @@ def _described(path: str) -> Backup:
     schema = conversations = None
     with contextlib.suppress(sqlite3.Error), closing(_opened(path, path)) as conn:
         (schema,) = conn.execute("PRAGMA user_version").fetchone()
+        if schema > SCHEMA or foreign_object(conn, schema) is not None:
+            raise sqlite3.DatabaseError("its own SQL is not run")
         (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
     made = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
     return Backup(path, made, status.st_size, schema, conversations)

@@ -18,7 +18,7 @@ from engine.atomic_files import replacing
 from engine.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.store import cjk_index
 from engine.store.migrations.m001_conversations import APPLICATION_ID
-from engine.store.migrations.schema import SCHEMA
+from engine.store.migrations.schema import SCHEMA, SchemaObject, is_foreign, objects, objects_of
 
 MAIN_INDEX = "message_fts"
 _LARGEST_ID = 1 << 62
@@ -71,7 +71,7 @@ def repair(damaged: str, target: str) -> Repair:
             closing(_opened(damaged)) as source,
             closing(sqlite3.connect(part)) as made,
         ):
-            objects = _contents(source, damaged)
+            objects = _contents(source, damaged, report)
             _copy(source, made, objects, report)
     except (sqlite3.Error, OSError) as error:
         raise ProjectError(
@@ -87,8 +87,9 @@ def _opened(path: str) -> sqlite3.Connection:
     return conn
 
 
-def _contents(source: sqlite3.Connection, path: str) -> list[tuple[str, str, str]]:
-    """(kind, name, SQL) of everything in the file but triggers and the inner tables of the search indexes.
+def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[SchemaObject]:
+    """Everything that a file of this version has, but the inner tables of the search indexes. What somebody else put
+    into this one (a trigger, a view, an index, a table that computes) is left out, and noted if it is a table.
 
     Raises:
         ProjectError: It is no project, or one of a newer version, or this cannot be read.
@@ -97,40 +98,44 @@ def _contents(source: sqlite3.Connection, path: str) -> list[tuple[str, str, str
     try:
         (application,) = source.execute("PRAGMA application_id").fetchone()
         (schema,) = source.execute("PRAGMA user_version").fetchone()
-        found = source.execute(
-            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-        ).fetchall()
+        found = objects_of(source)
     except sqlite3.DatabaseError as error:
         raise ProjectDamaged(
             f"The table of contents of {path} cannot be read ({error}).", hint
         ) from error
     if application != APPLICATION_ID or not 0 < schema <= SCHEMA:
         raise NotAProject(f"{path} is not a project of this program, or of a newer version.", hint)
-    indexes = [
-        name
-        for kind, name, sql in found
-        if kind == "table" and sql.upper().startswith("CREATE VIRTUAL")
-    ]
+    kept: list[SchemaObject] = []
+    for one in found:
+        if not is_foreign(one, schema):
+            kept.append(one)
+        elif one.kind == "table":
+            _note_unread(report, one.name)
+    there = {one.name for one in kept}
+    for name, one in objects(schema).items():
+        if name not in there:
+            kept.append(one)
+            if one.kind == "table":
+                _note_unread(report, name)
+    indexes = [one.name for one in kept if one.sql.upper().startswith("CREATE VIRTUAL")]
     return [
         one
-        for one in found
-        if not one[1].startswith("sqlite_")
-        and one[0] != "trigger"  # no project has any: somebody put them there
-        and not any(one[1].startswith(f"{name}_") and one[1] not in indexes for name in indexes)
+        for one in kept
+        if not any(one.name.startswith(f"{name}_") and one.name not in indexes for name in indexes)
     ]
 
 
 def _copy(
     source: sqlite3.Connection,
     made: sqlite3.Connection,
-    objects: list[tuple[str, str, str]],
+    objects: list[SchemaObject],
     report: Repair,
 ) -> None:
     tables = [(name, sql) for kind, name, sql in objects if kind == "table"]
     for _, sql in tables:
         made.execute(sql)
     for name, sql in tables:
-        if name in (MAIN_INDEX, cjk_index.INDEX):
+        if name in (MAIN_INDEX, cjk_index.INDEX) or name in report.unread:
             continue
         columns = [row[1] for row in made.execute(f'PRAGMA table_info("{name}")')]
         insert = f'INSERT OR IGNORE INTO "{name}" ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})'

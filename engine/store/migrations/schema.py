@@ -7,8 +7,13 @@ table that others refer to may be made anew.
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from engine.store.migrations.m001_conversations import m001_conversations_scores_verdicts
 from engine.store.migrations.m002_scale import m002_scale_tags_trees
@@ -56,6 +61,70 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
 
 SCHEMA = len(MIGRATIONS)
 """The schema this program writes; a file's own number is its `user_version`."""
+
+_OF_LIBRARIES = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
+"""Names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any version
+of them."""
+
+
+_COMPUTES = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
+"""What is in a statement that computes something; those of libraries have none of it."""
+
+
+class SchemaObject(NamedTuple):
+    """A table, view, index or trigger, and the statement that makes it."""
+
+    kind: str
+    name: str
+    sql: str
+
+
+@cache
+def objects(schema: int) -> Mapping[str, SchemaObject]:
+    """What a project of a schema number has, by name, without what libraries add."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as conn:
+        for function in MIGRATIONS[:schema]:
+            function(conn)
+        found = {one.name: one for one in objects_of(conn)}
+    return MappingProxyType(found)
+
+
+def foreign_object(conn: sqlite3.Connection, schema: int) -> SchemaObject | None:
+    """Something in a file that would run SQL of whoever made it; None if there is nothing.
+
+    Tables of other names are not looked at, for nothing reads them.
+    """
+    names = objects(schema)
+    return next(
+        (
+            one
+            for one in objects_of(conn)
+            if is_foreign(one, schema)
+            and (one.kind != "table" or one.name in names or _OF_LIBRARIES.fullmatch(one.name))
+        ),
+        None,
+    )
+
+
+def is_foreign(found: SchemaObject, schema: int) -> bool:
+    """Whether no project of a schema number has this, be it another name or another statement, such as a view in the
+    place of a table, or a table with a computed column."""
+    if _OF_LIBRARIES.fullmatch(found.name):
+        is_usual = found.kind in ("table", "index")
+        return not is_usual or _COMPUTES.search(_plain(found.sql)) is not None
+    ours = objects(schema).get(found.name)
+    return ours is None or (ours.kind, _plain(ours.sql)) != (found.kind, _plain(found.sql))
+
+
+def objects_of(conn: sqlite3.Connection) -> list[SchemaObject]:
+    """What is in a file, without what SQLite adds by itself."""
+    rows = conn.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return [SchemaObject(*row) for row in rows if not row[1].startswith("sqlite_")]
+
+
+def _plain(sql: str) -> str:
+    """A statement without what versions of SQLite write differently: blanks, quotes, letters of either case."""
+    return re.sub(r"[\s\"'`]+", "", sql).lower()
 
 
 def migrate(conn: sqlite3.Connection) -> None:

@@ -15,15 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from engine.formats.opening.bounds import Bounds, unlimited
+from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import Frame
+from engine.formats.opening.parquet import parquet_rows
 from engine.formats.opening.source import Source
-from engine.formats.opening.tables import (
-    csv_rows,
-    delimiter_of,
-    parquet_rows,
-    sqlite_rows,
-    sqlite_tables,
-)
+from engine.formats.opening.tables import csv_rows, delimiter_of
 
 
 def rows_of(data: str | bytes) -> list[Frame]:
@@ -147,7 +144,7 @@ def test_values_of_parquet(tmp_path: Path) -> None:
     """Times are ISO 8601, bytes base64, NaN null; text within lists stays text, and a cell with JSON is its value."""
     path = tmp_path / "t.parquet"
     parquet.write_table(pyarrow.Table.from_pylist([VALUES] * 600), path)
-    frames = list(parquet_rows(str(path)))
+    frames = list(parquet_rows(str(path), unlimited()))
     assert [frame.number for frame in frames] == list(range(1, 601))
     assert frames[599].value == {
         "id": 1,
@@ -166,7 +163,7 @@ def test_damaged_parquet_is_told(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pyarrow.Table.from_pylist([{"id": 1}]), path)
     path.write_bytes(path.read_bytes()[:-20])
-    (frame,) = parquet_rows(str(path))
+    (frame,) = parquet_rows(str(path), unlimited())
     assert frame.reason is not None
     assert frame.reason.startswith("the Parquet data are damaged")
 
@@ -187,9 +184,9 @@ def test_values_of_sqlite(tmp_path: Path) -> None:
     """Tables and views with rows are read; a broken text does not end the table."""
     path = tmp_path / "t#1.db"
     database(path).close()
-    assert sqlite_tables(str(path), "t.db") == ["all chats", "chat"]
+    assert sqlite_tables(str(path), "t.db", Bounds()) == ["all chats", "chat"]
     for table in ("chat", "all chats"):
-        assert [frame.value for frame in sqlite_rows(str(path), table)] == [
+        assert [frame.value for frame in sqlite_rows(str(path), table, unlimited())] == [
             {"id": 1, "text": "hi", "blob": "AAE="},
             {"id": 2.5, "text": '[{"a": 1}]', "blob": None},
             {"id": 3, "text": "G\ufffd", "blob": "x"},
@@ -203,10 +200,15 @@ def test_a_database_in_use_is_read_and_left_alone(tmp_path: Path) -> None:
     made.execute("pragma journal_mode=wal")
     made.execute("insert into chat values (9, 'new', null)")
     made.commit()
-    assert [frame.value["id"] for frame in sqlite_rows(str(path), "chat")] == [1, 2.5, 3, 9]
+    assert [frame.value["id"] for frame in sqlite_rows(str(path), "chat", unlimited())] == [
+        1,
+        2.5,
+        3,
+        9,
+    ]
     made.close()
     before = sorted(tmp_path.iterdir())
-    assert len(list(sqlite_rows(str(path), "chat"))) == 4
+    assert len(list(sqlite_rows(str(path), "chat", unlimited()))) == 4
     assert sorted(tmp_path.iterdir()) == before == [path]
 
 
@@ -220,5 +222,5 @@ def test_damaged_databases_raise_nothing(tmp_path: Path, data: bytes, at: int) -
     whole = bytearray(path.read_bytes())
     whole[100 + at : 100 + at + len(data)] = data
     path.write_bytes(whole)
-    for frame in sqlite_rows(str(path), "chat"):
+    for frame in sqlite_rows(str(path), "chat", unlimited()):
         assert frame.reason or isinstance(frame.value, dict)

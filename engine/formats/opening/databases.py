@@ -1,0 +1,254 @@
+"""Rows of the tables and views of an SQLite database.
+
+Views, and columns that are computed, are programs of whoever made the file. They run read-only, in bounds of memory and
+of processor time, and stop when a person wants it.
+
+Not covered: what SQLite keeps in temporary files while it sorts.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from engine.errors import FormatError, TooMuch
+from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED, Bounds, Reading
+from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
+from engine.formats.opening.tables import column_names, row_frame
+
+_DAMAGES = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged database raises; the text of an error may be damaged too."""
+
+_STEPS = 1_000
+"""Instructions of SQLite between two looks at the clock; one can take tenths of a second."""
+
+_ROW_MEMORY = 4 * MAX_RECORD
+"""Number of bytes that all values of a row may have together while SQLite computes them."""
+
+
+class DatabaseDamaged(Exception):
+    """A database cannot be read further."""
+
+
+class ValueTooLarge(Exception):
+    """A value is larger than the limit of the connection."""
+
+
+class Database:
+    """A database that is only read, in bounds; closed at the end.
+
+    Nothing is written beside the database either, unless there is a log of writes that are not in it yet.
+    """
+
+    def __init__(self, path: str, bounds: Bounds) -> None:
+        """
+        Raises:
+            DatabaseDamaged: It cannot be opened.
+        """
+        log = f"{path}-wal"
+        unwritten = os.path.exists(log) and os.path.getsize(log) > 0
+        mode = "mode=ro" if unwritten else "mode=ro&immutable=1"
+        self._bounds = bounds
+        self._seconds = bounds.seconds(os.path.getsize(path))
+        self._since = time.thread_time()
+        self._is_over = False
+        try:
+            self._connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
+            self._connection.execute("pragma trusted_schema = off")
+        except _DAMAGES as error:
+            raise DatabaseDamaged(f"the database cannot be read further: {error}") from None
+        self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        self._connection.set_progress_handler(self._must_stop, _STEPS)
+        self.limit_values(MAX_RECORD)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def limit_values(self, size: int) -> None:
+        """Limits the number of bytes of a value."""
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
+
+    def columns(self, query: str) -> list[str]:
+        """The names of the columns of a query, as they are.
+
+        Raises:
+            DatabaseDamaged: The query cannot be run.
+        """
+        self._since = time.thread_time()
+        try:
+            return [column[0] for column in self._connection.execute(query).description]
+        except _DAMAGES as error:
+            raise self._ended(error) from None
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yields the rows of a query.
+
+        Raises:
+            DatabaseDamaged: They cannot be read further.
+            ValueTooLarge: The next one has a value that is larger than the limit.
+            KeyboardInterrupt: It was pressed while SQLite computed.
+            TooMuch: SQLite computes too long to the next one.
+            Cancelled: A person wants to stop.
+        """
+        try:
+            self._since = time.thread_time()
+            for row in self._connection.execute(query, values):
+                yield row
+                self._since = time.thread_time()
+        except _DAMAGES as error:
+            raise self._ended(error) from None
+
+    def _must_stop(self) -> bool:
+        self._is_over = time.thread_time() - self._since > self._seconds
+        return self._is_over or self._bounds.is_cancelled()
+
+    def _ended(self, error: Exception) -> BaseException:
+        """What to raise for an error of SQLite."""
+        code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_TOOBIG:
+            return ValueTooLarge()
+        if code == sqlite3.SQLITE_INTERRUPT:
+            self._bounds.stop_if_cancelled()
+            if self._is_over:
+                return TooMuch(
+                    f"it computes for more than {self._seconds:.0f} s without another row {RAISED}"
+                )
+            return KeyboardInterrupt()  # ctrl+c, which SQLite swallows where it calls Python
+        return DatabaseDamaged(f"the database cannot be read further: {error}")
+
+
+def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
+    """The names of the tables of an SQLite database that have rows, and of its views.
+
+    Raises:
+        FormatError: The database cannot be read.
+    """
+    query = (
+        "select name, type from sqlite_master where type in ('table', 'view')"
+        " and name not like 'sqlite\\_%' escape '\\' order by name"
+    )
+    try:
+        with Database(path, bounds) as database:
+            listed = list(database.rows(query))
+            return [name for name, kind in listed if kind == "view" or _has_rows(database, name)]
+    except (DatabaseDamaged, ValueTooLarge, TooMuch) as error:
+        raise FormatError(
+            f"The SQLite database {label} cannot be read: {error}.", "Check the file."
+        ) from None
+
+
+def _has_rows(database: Database, table: str) -> bool:
+    try:
+        return any(database.rows(f"select 1 from {quoted(table)} limit 1"))
+    except (DatabaseDamaged, ValueTooLarge):  # a virtual table whose module is not there
+        return False
+
+
+def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
+    """Yields the rows of a table or view of an SQLite database."""
+    number = 0
+    columns: list[str] = []
+    try:
+        with Database(path, count.bounds) as database:
+            columns = column_names(database.columns(f"select * from {quoted(table)} limit 0"))
+            for row in _rows(database, table, len(columns)):
+                number += 1
+                yield _frame(number, columns, row)
+                size = sum(len(cell) for cell in row or () if isinstance(cell, str | bytes))
+                if not count.add(max(size, LEAST_OF_RECORD)):
+                    yield Frame(None, b"", None, count.bounds.too_much)
+                    return
+    except (DatabaseDamaged, TooMuch) as error:
+        yield Frame(number + 1, b"", None, str(error))
+    except ValueTooLarge:
+        most = _most_of_value(len(columns))
+        value = f", or has a value of more than {most >> 20} MiB" if most < MAX_RECORD else ""
+        yield Frame(number + 1, b"", None, f"{too_large()}{value}; what follows is not read")
+
+
+def _most_of_value(columns: int) -> int:
+    """Number of bytes that a value may have while SQLite computes so many of them together."""
+    return min(MAX_RECORD, _ROW_MEMORY // max(1, columns))
+
+
+def _frame(number: int, columns: list[str], row: tuple[Any, ...] | None) -> Frame:
+    if row is None or sum(len(cell) for cell in row if isinstance(cell, str | bytes)) > MAX_RECORD:
+        return Frame(number, b"", None, too_large())
+    return row_frame(number, dict(zip(columns, row, strict=True)))
+
+
+def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, ...] | None]:
+    """Yields the rows of a table; None for one that is larger than a record may be.
+
+    A row with a large value is read value by value, so that only they are in memory together that are allowed. That
+    needs the key of the row; of what has none, such as a view, nothing is read after such a row.
+
+    Raises:
+        ValueTooLarge: There is such a row.
+    """
+    name = quoted(table)
+    database.limit_values(_most_of_value(columns))
+    key = _key_of(database, table)
+    if key is None:
+        yield from database.rows(f"select * from {name}")
+        return
+    after = ""
+    while True:
+        try:
+            for last, *row in database.rows(f"select {key}, * from {name}{after} order by {key}"):
+                after = f" where {key} > {last}"
+                yield tuple(row)
+            return
+        except ValueTooLarge:
+            ((last,),) = database.rows(f"select {key} from {name}{after} order by {key} limit 1")
+            yield _value_by_value(database, name, f"{key} = {last}")
+            after = f" where {key} > {last}"
+
+
+def _key_of(database: Database, table: str) -> str | None:
+    """The name of the number that SQLite gives each row of a table; None if it gives none, or columns hide it."""
+    query = "select sql from sqlite_master where type = 'table' and name = ?"
+    text = next((sql for (sql,) in database.rows(query, (table,))), "")
+    if not text or text.split(None, 2)[1].upper() == "VIRTUAL":
+        return None
+    hidden = {
+        name for (name,) in database.rows("select lower(name) from pragma_table_xinfo(?)", (table,))
+    }
+    for key in ("rowid", "_rowid_", "oid"):
+        if key not in hidden:
+            try:
+                database.columns(f"select {key} from {quoted(table)} limit 0")
+            except DatabaseDamaged:  # without rowid
+                return None
+            return key
+    return None
+
+
+def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...] | None:
+    database.limit_values(MAX_RECORD)
+    columns = database.columns(f"select * from {name} limit 0")
+    row: list[Any] = []
+    size = 0
+    for column in columns:
+        try:
+            ((value,),) = database.rows(f"select {quoted(column)} from {name} where {where}")
+        except ValueTooLarge:
+            return None
+        size += len(value) if isinstance(value, str | bytes) else 0
+        if size > MAX_RECORD:
+            return None
+        row.append(value)
+    database.limit_values(_most_of_value(len(columns)))
+    return tuple(row)
+
+
+def quoted(name: str) -> str:
+    """The name of a table or column in a query."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,363 @@
+"""Rows of a Parquet file, in bounds of memory.
+
+Arrow unpacks a page of a column as a whole, and then the values of some rows. How large both become is written before
+each page, so it is known before anything is unpacked.
+
+Not covered: what Arrow needs for the footer of the file, which is not compressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from engine.formats.opening.bounds import FREELY_UNPACKED, LEAST_OF_RECORD, RAISED, Reading
+from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
+from engine.formats.opening.source import missing_library
+from engine.formats.opening.tables import row_frame
+
+_MOST_ROWS = 256
+"""Most rows that are unpacked together."""
+
+_TOGETHER = 8 << 20
+"""Number of bytes of rows that become Python objects together."""
+
+_MOST_TIMES = 100
+"""How many times its size a part may unpack to that Arrow must have in memory as a whole, beyond what any file may."""
+
+_MOST_AT_ONCE = 1 << 30
+"""Most bytes of such a part, unless a person allows more."""
+
+_BESIDE = 8
+"""Number of bytes that a value takes beside those of its text."""
+
+_MOST_ENTRIES = 1_000_000
+"""Entries of a dictionary of which the longest is looked for."""
+
+_DICTIONARY_PAGE = 2
+_BY_INDEX = (2, 8)
+_EACH_BY_ITSELF = (0, 3, 4, 5, 6, 9)
+"""Encodings of the values of a page, as the format numbers them: as indices of the dictionary, and those in which no
+value repeats a part of another."""
+
+_DEEPEST = 8
+"""Deepest nesting of the description of a page; the format has three levels."""
+
+
+class _Damaged(Exception):
+    """The file is not as the format says."""
+
+
+@dataclass(slots=True)
+class _Column:
+    """What a column of a group of rows takes, as its pages say.
+
+    Attributes:
+        name: Its path.
+        is_text: Whether its values are texts or bytes of any length.
+        nested: Whether a row may have many values.
+        packed: Number of bytes in the file.
+        page: Number of bytes of its largest page, unpacked.
+        dictionary: Number of bytes of its dictionary, unpacked; 0 without one.
+        values: Number of values.
+        indices: Number of values that are indices of the dictionary.
+        expanded: Number of bytes that all values may take, at most.
+    """
+
+    name: str
+    is_text: bool
+    nested: bool
+    packed: int
+    page: int = 0
+    dictionary: int = 0
+    values: int = 0
+    indices: int = 0
+    expanded: int = 0
+
+    @property
+    def by_index(self) -> bool:
+        """Whether Arrow can leave the values as indices, so that a text is in memory once."""
+        return self.is_text and self.indices == self.values and self.expanded > _TOGETHER
+
+    @property
+    def in_memory(self) -> int:
+        """Number of bytes that all values may take in memory, at most."""
+        return self.dictionary + self.values * _BESIDE if self.by_index else self.expanded
+
+
+def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
+    """Yields the rows of a Parquet file; a row that is larger than a record may be has a reason.
+
+    Raises:
+        FormatError: The library is not installed.
+    """
+    parquet = _parquet()
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file, open(path, "rb") as pages:
+            for group in range(file.metadata.num_row_groups):
+                about = file.metadata.row_group(group)
+                columns = _columns(file.metadata, about, pages)
+                if reason := _too_large(columns, about.num_rows, count):
+                    yield Frame(number + 1, b"", None, reason)
+                    number += about.num_rows
+                    continue
+                for frame in _group_rows(path, group, columns, number, count):
+                    yield frame
+                    if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
+                        yield Frame(None, b"", None, count.bounds.too_much)
+                        return
+                number += about.num_rows
+    except (
+        OSError,
+        ValueError,
+        NotImplementedError,
+        TypeError,
+        _Damaged,
+    ) as error:  # the errors of Arrow are these
+        yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")
+
+
+def _parquet() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise missing_library("Parquet", "pyarrow") from None
+    return parquet
+
+
+def _too_large(columns: list[_Column], rows: int, count: Reading) -> str | None:
+    """Why a group of rows is not unpacked; None if it can be."""
+    free = count.bounds.unpacked
+
+    pages = sum(column.page + column.dictionary for column in columns)
+    packed = sum(column.packed for column in columns)
+    if pages > max(free, min(_MOST_TIMES * packed, _MOST_AT_ONCE)):
+        return _of_rows(rows, f"pages of {pages >> 20:,} MiB")
+    for column in columns:
+        if column.nested and column.in_memory > max(free, _MOST_TIMES * column.packed):
+            size = f"{column.in_memory >> 20:,} MiB"
+            return _of_rows(rows, f"lists of {size} in the column {column.name}")
+    return None
+
+
+def _of_rows(rows: int, what: str) -> str:
+    if rows == 1:
+        return too_large()
+    return f"{too_large()}, or {rows:,} rows from here on lie together in {what}; these are not read {RAISED}"
+
+
+def _group_rows(
+    path: str, group: int, columns: list[_Column], number: int, count: Reading
+) -> Iterator[Frame]:
+    """Yields the rows of a group, of which the first has the number after `number`."""
+    by_index = [column.name for column in columns if column.by_index]
+    largest = sum(column.page + column.dictionary for column in columns if not column.by_index)
+    size = max(1, min(_MOST_ROWS, MAX_RECORD // max(1, largest)))
+    with _parquet().ParquetFile(
+        path, buffer_size=1 << 20, pre_buffer=False, read_dictionary=by_index
+    ) as file:
+        for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
+            count.bounds.stop_if_cancelled()
+            sizes = _sizes(batch)
+            if sum(sizes) <= _TOGETHER:
+                for row in batch.to_pylist():
+                    number += 1
+                    yield row_frame(number, row)
+                continue
+            for at, row_size in enumerate(sizes):
+                number += 1
+                if row_size > MAX_RECORD:
+                    yield Frame(number, b"", None, too_large())
+                else:
+                    yield row_frame(number, batch.slice(at, 1).to_pylist()[0])
+
+
+def _sizes(batch: Any) -> list[int]:
+    """The size of each row in bytes, about as JSON."""
+    from pyarrow import compute
+
+    sizes = [_value_sizes(column) for column in batch.columns]
+    total = sizes[0]
+    for more in sizes[1:]:
+        total = compute.add(total, more)
+    return list(total.to_pylist())
+
+
+def _value_sizes(values: Any) -> Any:
+    """The size of each value of an array, as an array."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    kind = values.type
+    if types.is_dictionary(kind):
+        sizes = _value_sizes(values.dictionary).take(values.indices)
+        return compute.fill_null(sizes, _BESIDE)
+    if any(
+        is_text(kind)
+        for is_text in (
+            types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
+        )
+    ):  # fmt: skip
+        sizes = compute.fill_null(compute.binary_length(values), 0).cast(pyarrow.int64())
+        return compute.add(sizes, _BESIDE)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        offsets = values.offsets
+        within = values.values.slice(offsets[0].as_py(), offsets[-1].as_py() - offsets[0].as_py())
+        return _sums(within, compute.subtract(offsets, offsets[0]))
+    if types.is_fixed_size_list(kind):
+        width = kind.list_size
+        within = values.values.slice(values.offset * width, len(values) * width)
+        return _sums(within, pyarrow.array(range(0, len(values) * width + 1, width or 1)))
+    if types.is_struct(kind):
+        total = pyarrow.repeat(pyarrow.scalar(_BESIDE, pyarrow.int64()), len(values))
+        for field in values.flatten():
+            total = compute.add(total, _value_sizes(field))
+        return total
+    width = kind.byte_width if types.is_fixed_size_binary(kind) else 0
+    return pyarrow.repeat(pyarrow.scalar(width + _BESIDE, pyarrow.int64()), len(values))
+
+
+def _sums(values: Any, offsets: Any) -> Any:
+    """The sums of the sizes of values between offsets."""
+    import pyarrow
+    from pyarrow import compute
+
+    zero = pyarrow.array([0], pyarrow.int64())
+    ends = pyarrow.concat_arrays([zero, compute.cumulative_sum(_value_sizes(values))])
+    return compute.subtract(ends.take(offsets[1:]), ends.take(offsets[:-1]))
+
+
+def _columns(metadata: Any, group: Any, file: BinaryIO) -> list[_Column]:
+    found = []
+    for at in range(group.num_columns):
+        chunk = group.column(at)
+        column = _Column(
+            chunk.path_in_schema,
+            chunk.physical_type == "BYTE_ARRAY",
+            metadata.schema.column(at).max_repetition_level > 0,
+            chunk.total_compressed_size,
+        )
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
+            start = min(start, chunk.dictionary_page_offset)
+        _look_at_pages(file, start, chunk, column)
+        found.append(column)
+    return found
+
+
+def _look_at_pages(file: BinaryIO, start: int, chunk: Any, column: _Column) -> None:
+    """Reads what stands before each page of a column."""
+    file.seek(start)
+    longest: int | None = None
+    dictionary = 0, 0, 0
+    while column.values < chunk.num_values:
+        page = _struct(file)
+        kind, size, packed = _number(page, 1), _number(page, 2), _number(page, 3)
+        place = file.tell()
+        if kind == _DICTIONARY_PAGE:
+            column.dictionary, longest = max(column.dictionary, size), None
+            dictionary = place, size, packed
+        else:
+            about, encoded = (page[5], 2) if 5 in page else (page.get(8), 4)
+            if not isinstance(about, dict):
+                raise _Damaged("a page has no number of values")
+            number, encoding = _number(about, 1), _number(about, encoded)
+            column.page = max(column.page, size)
+            column.values += number
+            column.expanded += size + number * _BESIDE
+            if encoding in _BY_INDEX:
+                column.indices += number
+                if longest is None:
+                    longest = column.dictionary
+                    if column.nested and column.is_text:
+                        longest = _longest(file, *dictionary, chunk.compression)
+                column.expanded += number * longest
+            elif encoding not in _EACH_BY_ITSELF:
+                column.expanded += number * size
+        file.seek(place + packed)
+
+
+def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: str) -> int:
+    """Number of bytes of the longest text in a dictionary; of all of it where that cannot be said quickly."""
+    import pyarrow
+
+    if size > FREELY_UNPACKED:
+        return size
+    file.seek(place)
+    data = file.read(packed)
+    if codec != "UNCOMPRESSED":
+        try:
+            name = {"LZ4": "lz4_raw"}.get(codec, codec.lower())
+            data = pyarrow.decompress(data, decompressed_size=size, codec=name, asbytes=True)
+        except (ValueError, OSError, NotImplementedError):
+            return size
+    longest = at = 0
+    for _ in range(_MOST_ENTRIES):
+        if at + 4 > len(data):
+            return longest
+        length = int.from_bytes(data[at : at + 4], "little")
+        longest = max(longest, length)
+        at += 4 + length
+    return size
+
+
+def _number(found: dict[int, Any], field: int) -> int:
+    value = found.get(field)
+    if not isinstance(value, int) or value < 0:
+        raise _Damaged("a page does not say its size, number of values and encoding")
+    return value
+
+
+def _struct(file: BinaryIO, depth: int = 0) -> dict[int, Any]:
+    """The fields of a structure in Thrift's compact protocol: numbers and structures; others are passed over."""
+    if depth > _DEEPEST:
+        raise _Damaged("a page's description is nested too deep")
+    found: dict[int, Any] = {}
+    field = 0
+    while head := _byte(file):
+        kind, step = head & 15, head >> 4
+        field = field + step if step else _signed(file)
+        found[field] = _value(file, kind, depth)
+    return found
+
+
+def _value(file: BinaryIO, kind: int, depth: int) -> Any:
+    if kind in (1, 2):  # true and false, which have no bytes
+        return None
+    if kind == 3:
+        _byte(file)
+    elif kind in (4, 5, 6):
+        return _signed(file)
+    elif kind == 7:
+        file.seek(8, 1)
+    elif kind == 8:
+        file.seek(_varint(file), 1)
+    elif kind == 12:
+        return _struct(file, depth + 1)
+    else:
+        raise _Damaged("a page's description has a field of an unknown kind")
+    return None
+
+
+def _signed(file: BinaryIO) -> int:
+    number = _varint(file)
+    return number >> 1 ^ -(number & 1)
+
+
+def _varint(file: BinaryIO) -> int:
+    number = shift = 0
+    while (byte := _byte(file)) & 128:
+        number |= (byte & 127) << shift
+        shift += 7
+        if shift > 63:
+            raise _Damaged("a page's description has a number without an end")
+    return number | byte << shift
+
+
+def _byte(file: BinaryIO) -> int:
+    data = file.read(1)
+    if not data:
+        raise _Damaged("it was cut off")
+    return data[0]
