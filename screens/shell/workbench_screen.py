@@ -477,9 +477,9 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            flags = [bool(run.params.get(name)) for name in ("all_branches", "replace")]
-            form, most = (run.params.get(name) for name in ("format", "most_unpacked"))
-            self._start(lambda: self.services.jobs.start_import(paths, form, *flags, most))
+            given = {name: run.params.get(name) for name in ("format", "most_unpacked")}
+            given |= {name: bool(run.params.get(name)) for name in ("all_branches", "replace")}
+            self._start(lambda: self.services.jobs.start_import(paths, **given))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":

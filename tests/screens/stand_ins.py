@@ -49,7 +49,14 @@ class RecordedJobs(JobService):
         self.started.append((mode, str(wanted)) if wanted else mode)
         return len(self.started)
 
-    def start_import(self, paths: Sequence[str], format: str | None = None, *flags: bool) -> int:
+    def start_import(
+        self,
+        paths: Sequence[str],
+        format: str | None = None,
+        all_branches: bool = False,
+        replace: bool = False,
+        most_unpacked: int | None = None,
+    ) -> int:
         asked = [format] if format else []
         self.started.append([*paths, *asked])
         return len(self.started)
