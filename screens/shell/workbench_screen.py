@@ -477,7 +477,9 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            given = {name: run.params.get(name) for name in ("format", "most_unpacked")}
+            given: dict[str, Any] = {
+                name: run.params.get(name) for name in ("format", "most_unpacked")
+            }
             given |= {name: bool(run.params.get(name)) for name in ("all_branches", "replace")}
             self._start(lambda: self.services.jobs.start_import(paths, **given))
         elif run.stage == "simulate":
