@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.errors import ProjectMoved
-
 Outcome = Literal["done", "cancelled", "failed"]
 
 
@@ -66,9 +64,7 @@ class DataChanged:
 
 @dataclass(frozen=True, slots=True)
 class FileChanged:
-    """The project file can no longer be written, or, where `moved` is None, nobody else writes it any more."""
-
-    moved: ProjectMoved | None
+    """The project file can no longer be written, or nobody else writes it any more: see `ProjectFileService.moved`."""
 
 
 @dataclass(frozen=True, slots=True)

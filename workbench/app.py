@@ -193,8 +193,8 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         event = message.event
         self._feed.publish(event)
         if isinstance(event, FileChanged):
-            if event.moved is not None:
-                self.tell_moved(event.moved)
+            if (moved := self._services.file.moved) is not None:
+                self.tell_moved(moved)
             else:
                 self._offer_to_write()
         if isinstance(event, JobEnded):

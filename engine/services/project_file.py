@@ -13,7 +13,11 @@ LOOK_SECONDS = 1.0
 
 
 class ProjectFileService:
-    """Tells the screens what other programs wrote, and when the file was moved or can be written; saves a copy."""
+    """Tells the screens what other programs wrote, and when the file was moved or can be written; saves a copy.
+
+    Attributes:
+        moved: What became of the file; None while it is what it was.
+    """
 
     def __init__(
         self, project: Project, emit: Callable[[Event], None], tables: frozenset[str]
@@ -24,7 +28,7 @@ class ProjectFileService:
         self._tables = tables
         self._version: int | None = None
         self._is_free = False
-        self._has_moved = False
+        self.moved: ProjectMoved | None = None
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -45,15 +49,15 @@ class ProjectFileService:
 
     def look(self) -> None:
         """Looks at the file, and emits what has changed since the last look of the same thread."""
-        if self._has_moved:
+        if self.moved is not None:
             return
         try:
             self._project.check()
             if self._project.read_only is not None:
                 self._look_for_changes()
         except ProjectMoved as moved:
-            self._has_moved = True
-            self._emit(FileChanged(moved))
+            self.moved = moved
+            self._emit(FileChanged())
         except ProjectError:
             return  # closed, or what it cannot read, which whoever needs it says
 
@@ -65,7 +69,7 @@ class ProjectFileService:
         self._version = version
         is_free = self._project.waits_for_writer and not self._project.is_written()
         if is_free and not self._is_free:
-            self._emit(FileChanged(None))
+            self._emit(FileChanged())
         self._is_free = is_free
 
     def save_copy(self, path: str) -> None:

@@ -275,26 +275,31 @@ class WriteLock:
             where=where,
         )
 
-    def note_write(self) -> None:
-        """Notes what the file looks like after it was written by the holder of this lock."""
+    def note_write(self, frames: int = 0) -> None:
+        """Notes what the file looks like after it was written by the holder of this lock.
+
+        Args:
+            frames: So many of the first frames of SQLite's log were written into it.
+
+        Raises:
+            ProjectMoved: It does not have the pages of these frames: another program wrote into it meanwhile.
+        """
         if self.file is None:
             return
-        status = os.fstat(self.file.fd)
-        written = (status.st_size, status.st_mtime_ns)
-        if written != self._written:
-            self._written, self._sample = written, self.file.sample()
+        sample, status = self.file.sample(), os.fstat(self.file.fd)
+        self._check_log_written(
+            frames
+        )  # what others write after the look at the time is noticed by that
+        self._written, self._sample = (status.st_size, status.st_mtime_ns), sample
 
     def looks_as_before(self) -> bool:
         """Whether the content is still that of `note_write`, as far as samples tell, though the time has changed."""
         return self.file is not None and self.file.sample() == self._sample
 
-    def check_log_written(self, frames: int) -> None:
-        """Checks that the file has the pages that the first frames of SQLite's log have: nobody wrote into it while
-        they were written into it. See https://www.sqlite.org/fileformat2.html#walformat.
-
-        Raises:
-            ProjectMoved: Another program did.
-        """
+    def _check_log_written(self, frames: int) -> None:
+        """Compares the file with its log; see https://www.sqlite.org/fileformat2.html#walformat."""
+        if not frames:
+            return
         assert self.file is not None
         with open(self._project + "-wal", "rb") as log:
             page = int.from_bytes(log.read(_LOG_HEADER)[8:12], "big")

@@ -115,9 +115,7 @@ class Writer:
             self._lock.check()
             # it goes on with a part if readers need the rest, and the next write tries again
             _, frames, written = self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            if frames == written:
-                self._lock.check_log_written(frames)
-            self._lock.note_write()
+            self._lock.note_write(frames if frames == written else 0)
         except FileNotFoundError:
             return  # of the log; the next look at the file says where it went
         except ProjectMoved as moved:
