@@ -215,7 +215,7 @@ class TestLooking:
             await press(pilot, "y")
             head, first = pilot.app.clipboard.splitlines()[:2]
             assert head.startswith("\tAUROC\tAUROC low\tAUROC high\tsame step")
-            assert first.startswith("base\t0.736")
+            assert first.startswith("base\t0.7355")
             await press(pilot, "a")
             assert "33 conversations of the project:" in " ".join(text(pilot).split())
             await press(pilot, "a")
