@@ -245,15 +245,15 @@ class RunHistory:
         return read.past_seconds + max(0.0, until - read.began)
 
     def _seconds_left(self, event: Event, pid: int | None) -> float | None:
-        """Returns what an event said is left, less the time since; None where that is over, or a process that resumes
-        the run has said nothing yet."""
+        """Returns what an event said is left, less the time to the last event, such as the end of a validation; None
+        where that is over, or a process that resumes the run has said nothing yet."""
         read, said = self._read, _finite(event.get("seconds_left"))
         time = float(event.get("time", read.last))
         if said is None or (read.began is not None and time < read.began):
             return None
         if pid is not None and (read.started or {}).get("pid", pid) != pid:
             return None
-        left = said - max(0.0, datetime.now(UTC).timestamp() - time)
+        left = said - max(0.0, read.last - time)
         return left if left > 0 else None
 
     def _created(self) -> str:

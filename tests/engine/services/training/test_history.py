@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -90,21 +89,21 @@ class TestCurves:
             assert row.seconds_left == pytest.approx(60, abs=2)
 
     def test_the_time_that_is_left_is_never_an_old_one(self, run: RunDirectory) -> None:
-        """What an event said is left gets less while nothing is said, and a process that resumes has said nothing."""
+        """A validation that ended is no longer counted, and a process that resumes has said nothing yet."""
         history = RunHistory(run)
-        now = time.time()
+
+        def at(time: float, event: tuple[str, dict[str, Any]]) -> float | None:
+            say(run, (event[0], {**event[1], "time": time}))
+            return history.row().seconds_left
+
         with locked(run) as had:
             assert had
-            for kind, facts in (started(), step(10)):
-                say(run, (kind, {**facts, "time": now - 50}))
-            assert history.row().seconds_left == pytest.approx(10, abs=2)
-            kind, facts = step(11)
-            say(run, (kind, {**facts, "time": now - 70}))
-            assert history.row().seconds_left is None
-            say(run, step(12))
-            assert history.row().seconds_left == pytest.approx(60, abs=2)
-            say(run, started(12))
-            assert history.row().seconds_left is None
+            assert at(100.0, started()) is None
+            assert at(110.0, step(10)) == 60.0
+            assert at(150.0, valid(10, 0.7, True)) == 20.0
+            assert at(180.0, valid(10, 0.7, True)) is None
+            assert at(181.0, step(11)) == 60.0
+            assert at(200.0, started(11)) is None
 
     def test_what_is_done_again_is_told_once(self, run: RunDirectory) -> None:
         """After a resume, steps since the checkpoint are repeated: the curve shows the repetition only, and where it
