@@ -327,6 +327,8 @@ MEANINGS = {
     "output": "the file that was written",
     "outside": "conversations outside all groups",
     "overlap": "share of nearest neighbors of one group that lie in the other",
+    "over_keywords": "`matched` minus that of the keyword rule, paired; null in a set of an earlier version",
+    "over_position": "`matched` minus that of position alone, paired; null in a set of an earlier version",
     "p": "probability",
     "compare: differences[].p": "p value of no difference",
     "goals.contrasts[].p": "p value of no difference",

@@ -128,7 +128,7 @@ def rate_content(rate: CompletionRate) -> Content:
         parts.append((format_estimate(rate.corrected), "bold $tone-bright"))
         parts.append((" complete, errors corrected", "$tone-muted"))
     if rate.apparent is not None:
-        parts.append((f"\n{rate.apparent:.0%} at or above the threshold", "$tone-muted"))
+        parts.append((f"\n{rate.apparent:.0%} ≥ threshold", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
     return Content.assemble(*parts)
 

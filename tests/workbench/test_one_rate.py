@@ -159,10 +159,7 @@ def test_screens(workspace: Workspace) -> None:
     summary = summary_content(listing, 0).plain
     assert f"{PERCENT} ± " in summary
     assert "complete, ≥ .60" in summary
-    assert (
-        f"{PERCENT} at or above the threshold"
-        in calibration_content(services.calibration.report().rate).plain
-    )
+    assert f"{PERCENT} ≥ threshold" in calibration_content(services.calibration.report().rate).plain
     assert parts_content(load_parts(services)).plain == ""
     goals = load_goals(services)
     assert goals.lowest is not None

@@ -171,9 +171,10 @@ def import_scores(
         values = _values(conn, lines, report, ends)
         entries = list(_entries(conn, values, report))
         everything = len(conversations.ids(conn, ListQuery()))
-    report.outcomes["taken"] = len(entries)
-    report.without = everything - len(entries)
-    if not entries or dry_run:
+    taken = sum(bool(entry.boundaries) for entry in entries)
+    report.outcomes["taken"] = taken
+    report.without = everything - taken
+    if not taken or dry_run:
         return report
 
     def store(conn: sqlite3.Connection) -> None:

@@ -21,11 +21,19 @@ from screens.conversations.query import (
 
 class TestListQuery:
     def test_counts(self) -> None:
-        """The completion rate is over the scored conversations; the coverage is in brackets behind it."""
-        counts = Counts(conversations=1_000, complete=568, incomplete=232, unscored=200)
+        """The rate is the share of the scored ones at or above the threshold, which stands beside it; the coverage is in
+        brackets behind it."""
+        counts = Counts(
+            conversations=1_000,
+            complete=560,
+            incomplete=230,
+            borderline=10,
+            unscored=200,
+            above=568,
+        )
 
         words = format_counts(812, ListCounts(Counts(conversations=2_000), counts))
-        assert words == "812 of 2,000 · 71% [68, 74] complete (80% scored)"
+        assert words == "812 of 2,000 · 71% [68, 74] complete, ≥ .50 (80% scored)"
 
     def test_no_rate_of_what_was_chosen_by_its_outcome(self) -> None:
         """Conversations that were chosen by their outcome are counted, and have no rate."""

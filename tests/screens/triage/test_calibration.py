@@ -144,7 +144,7 @@ class TestScreen:
             await press(pilot, "a")
             after = support.conversations.counts()
             assert support.conversations.rule().source == "calibrated"
-            shares = [round(100 * found.complete / found.scored) for found in (before, after)]
+            shares = [round(100 * found.above / found.scored) for found in (before, after)]
             assert f"{shares[0]}% → {shares[1]}% complete" in line
             assert shares[0] < shares[1]
             assert "from your verdicts" in text(pilot)

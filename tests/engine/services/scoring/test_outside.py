@@ -38,7 +38,7 @@ def p_of(project: Project) -> dict[str, float | None]:
         return {
             named.external_id: score.p_end_normalised
             for named, score in scores.export_scores(conn)
-            if score is not None
+            if score is not None and score.state is not State.UNSCORED
         }
 
 
