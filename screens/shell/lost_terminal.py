@@ -9,12 +9,9 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from textual.drivers.linux_driver import LinuxDriver
-
-if TYPE_CHECKING:
-    from screens.shell.base_app import BaseApp
 
 
 @contextmanager
@@ -50,7 +47,7 @@ class TerminalDriver(LinuxDriver):
             super().run_input_thread()
         except OSError as error:
             logging.getLogger(__name__).info("the terminal is gone: %s", error)
-            self._app.call_later(cast("BaseApp[Any]", self._app).interrupt)
+            self._app.call_later(cast(Any, self._app).interrupt)
 
 
 class _MayBeGone:
