@@ -72,7 +72,6 @@ class TestFinding:
             (ListQuery(parse_filter("verdict:any")), [2]),
             (ListQuery(parse_filter("verdict:none")), [1, 3, 4, 5, 6]),
             (ListQuery(parse_filter("source:b.jsonl")), [4, 5, 6]),
-            (ListQuery(parse_filter("source:\ud800")), []),
             (ListQuery(parse_filter("red")), [1, 4, 6]),
             (ListQuery(parse_filter("red bicycle")), [1, 6]),
             (ListQuery(parse_filter("RED bic")), [1, 6]),
