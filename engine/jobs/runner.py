@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.conversation import without_surrogates
 from engine.errors import Cancelled, ProgramFault, ProjectError, WorkbenchError
 from engine.events import (
     DataChanged,
@@ -312,7 +313,7 @@ class JobRunner:
         except (Cancelled, KeyboardInterrupt):
             pass
         except WorkbenchError as error:
-            _log.warning("run %d failed: %s", run_id, error)
+            _log.warning("run %d failed: %s", run_id, without_surrogates(str(error)))
             return JobFailed(run_id, error.message, error.hint, error.code)
         except Exception as error:  # noqa: BLE001 - whatever it was, the run ends and says so
             _log.exception("run %d failed", run_id)
