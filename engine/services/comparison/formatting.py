@@ -55,7 +55,7 @@ def comparison_lines(found: Comparison) -> list[str]:
 def notes(found: Comparison) -> list[str]:
     """How the table is to be read, and what so many conversations can show."""
     lines = [
-        f"{COMPLETE} Intervals 95%. p by Holm's method over all tests of the table; * below .05."
+        "Intervals 95%. p by Holm's method over all tests of the table; * below .05."
         " Conversations count as independent."
     ]
     if found.least is not None:
@@ -63,7 +63,7 @@ def notes(found: Comparison) -> list[str]:
             f"So many conversations show a change of the completion rate of {100 * found.least:.1f}"
             " points or more with 80% probability."
         )
-    return lines
+    return [*lines, COMPLETE]
 
 
 def breakdown_lines(found: Breakdown) -> list[str]:
@@ -81,7 +81,7 @@ def breakdown_lines(found: Breakdown) -> list[str]:
 
 def breakdown_notes(found: Breakdown) -> list[str]:
     """What is not listed, and how the table is to be read."""
-    lines = [COMPLETE]
+    lines = []
     values, conversations = found.left_out
     if values:
         lines.append(
@@ -95,7 +95,7 @@ def breakdown_notes(found: Breakdown) -> list[str]:
         lines.append(
             f"Change: against {what}. Intervals 95%; p by Holm's method over all rows; * below .05."
         )
-    return lines
+    return [*lines, COMPLETE]
 
 
 def has_trees(found: Breakdown) -> bool:

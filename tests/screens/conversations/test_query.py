@@ -21,8 +21,8 @@ from screens.conversations.query import (
 
 class TestListQuery:
     def test_counts(self) -> None:
-        """The rate is the share of the scored ones at or above the threshold, which stands beside it; behind it is the
-        coverage in brackets."""
+        """The rate is the share of the scored ones at or above the threshold, which stands beside it; the coverage is
+        in brackets behind it."""
         counts = Counts(
             conversations=1_000,
             complete=560,

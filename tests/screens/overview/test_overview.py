@@ -68,7 +68,7 @@ class TestFigures:
             assert isinstance(pilot.app.screen, OverviewScreen)
             shown = text(pilot)
             assert "36 conversations" in shown
-            assert "45% [30, 62] complete  (n 33 · 92% scored)" in shown
+            assert "55% [38, 70] complete, ≥ .50  (n 33 · 92% scored)" in shown
             assert "● 15 complete" in shown
             assert "· 3 unscored" in shown
             assert "corrected for the model's errors: needs verdicts" in shown
@@ -108,7 +108,7 @@ class TestFigures:
             await settle(pilot)
             await pilot.resize_terminal(200, 50)
             await settle(pilot)
-            assert "45% [30, 62] complete" in text(pilot)
+            assert "55% [38, 70] complete, ≥ .50" in text(pilot)
 
     async def test_verdicts_and_agreement(self) -> None:
         """What was said is counted, and compared with the model where both decided."""
