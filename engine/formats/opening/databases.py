@@ -197,14 +197,22 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
     database.limit_values(_most_of_value(columns))
     key = _key_of(database, table)
     if key is None:
-        yield from database.rows(f"select * from {name}")
+        number = 0
+        try:
+            for row in database.rows(f"select * from {name}"):
+                number += 1
+                yield row
+        except (ValueTooLarge, TooMuch):
+            # Python looks for the next row before it gives one, and loses that with an error
+            yield from database.rows(f"select * from {name} limit 1 offset {number}")
+            raise
         return
     after = ""
     while True:
         try:
-            for last, *row in database.rows(f"select {key}, * from {name}{after} order by {key}"):
-                after = f" where {key} > {last}"
-                yield tuple(row)
+            for keyed in database.rows(f"select {key}, * from {name}{after} order by {key}"):
+                after = f" where {key} > {keyed[0]}"
+                yield keyed[1:]
             return
         except ValueTooLarge:
             ((last,),) = database.rows(f"select {key} from {name}{after} order by {key} limit 1")

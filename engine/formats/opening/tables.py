@@ -139,6 +139,7 @@ class _TextLines:
         self._ended: list[bytes] = []  # whole lines, the next one last
         self._rest = b""
         self._size = 0
+        self._quotes = 0
         self.number = 0
         self.beginning = b""
 
@@ -148,29 +149,41 @@ class _TextLines:
     def __next__(self) -> str:
         """
         Raises:
-            _TooLong: The row becomes too large with the next line, which is passed over.
+            _TooLong: The row becomes too large with the next line. It is passed over, as far as its quotes tell.
         """
-        line = self._ended.pop() + b"\n" if self._ended else self._read()
+        line = self._next()
         if not line:
             raise StopIteration
-        self.number += 1
-        self._size += len(line)
         if self._size > MAX_RECORD:
             self.beginning = line[:KEPT_OF_OVERSIZED]
+            while line and self._quotes % 2:
+                line = self._next()
             raise _TooLong
         return line.decode("utf-8", "surrogateescape")
 
     def end_row(self) -> None:
         """Begins a row."""
-        self._size = 0
+        self._size = self._quotes = 0
+
+    def _next(self) -> bytes:
+        if self._ended:
+            line = self._ended.pop() + b"\n"
+            self._quotes += line.count(b'"')
+        else:
+            line = self._read()
+        self.number += bool(line)
+        self._size += len(line)
+        return line
 
     def _read(self) -> bytes:
         """The next line with its end, empty at the end; of a longer one little more than a record may have."""
         pending = [self._rest]
         size = len(self._rest)
+        self._quotes += self._rest.count(b'"')
         self._rest = b""
         while chunk := self._source.read():
             first, *ended = chunk.split(b"\n")
+            self._quotes += first.count(b'"')
             if size <= MAX_RECORD:
                 pending.append(first)
                 size += len(first)

@@ -12,6 +12,7 @@ from typing import BinaryIO, Protocol
 
 from engine.formats.file_names import logs_in
 from engine.formats.inputs import STANDARD_INPUT
+from engine.formats.opening.framing import MAX_RECORD
 from engine.formats.tails import Tail, format_of_lines
 from engine.stages.importing import STDIN, ImportStage
 from engine.store.project import Project
@@ -148,11 +149,13 @@ class GrowingFiles:
             file.seek(place.offset)
             lines = file.read(MOST_READ)
             end = lines.rfind(b"\n") + 1
-            if not settled or len(lines) == MOST_READ:
-                lines = lines[: end or MOST_READ]
             offset = place.offset + len(lines)
             if len(lines) == MOST_READ and not end:  # one line that is longer
-                lines, offset = _beginning(file, lines)
+                lines = _line(file, lines)
+                offset = file.tell()
+            elif not settled or len(lines) == MOST_READ:
+                lines = lines[:end]
+                offset = place.offset + end
             after = _Place(
                 offset, place.lines + lines.count(b"\n"), _mark(file, offset), place.format
             )
@@ -180,12 +183,14 @@ class GrowingFiles:
         return dict(sorted(found.items()))
 
 
-def _beginning(file: BinaryIO, begun: bytes) -> tuple[bytes, int]:
-    """Of a line that is longer than `MOST_READ` what is enough to see that, and where the next line begins."""
-    rest = b""
-    while not rest.endswith(b"\n") and (more := file.readline(LOOKED_AT)):
-        rest = rest[:1] + more
-    return begun + rest[:1].strip() + b"\n", file.tell()
+def _line(stream: BinaryIO, begun: bytes = b"") -> bytes:
+    """The next line, after what was read of it; of one that is larger than a record may be, what shows that."""
+    line = begun + stream.readline(MAX_RECORD + 1 - len(begun))
+    if len(line) > MAX_RECORD and not line.endswith(b"\n"):
+        while (rest := stream.readline(LOOKED_AT)) and not rest.endswith(b"\n"):
+            pass
+        line += b"\n"
+    return line
 
 
 def _mark(file: BinaryIO, offset: int) -> bytes:
@@ -244,12 +249,7 @@ class GrowingLines:
         return ImportStage(project, [], self._format, replace=True, tails=[tail], only_forward=True)
 
     def _take(self, stream: BinaryIO) -> None:
-        while line := stream.readline(MOST_READ):
-            if len(line) == MOST_READ and not line.endswith(b"\n"):
-                rest = b""
-                while not rest.endswith(b"\n") and (more := stream.readline(LOOKED_AT)):
-                    rest = rest[:1] + more
-                line += rest[:1]
+        while line := _line(stream):
             if line.strip():
                 with self._guard:
                     while self._held >= MOST_READ:  # whoever writes is faster

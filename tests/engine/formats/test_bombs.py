@@ -1,0 +1,398 @@
+"""A small file that is huge inside, or never ends, costs little memory and time, and hides nothing else.
+
+The sizes here are small; `tests/campaign/bombs.py` measures memory and time of the whole ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import sqlite3
+import threading
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from engine.errors import Cancelled, FormatError
+from engine.formats.inputs import open_inputs
+from engine.formats.opening import bounds as bounds_module
+from engine.formats.opening import databases, framing, source, tables, text_turns, values
+from engine.formats.opening import parquet as parquet_module
+from engine.formats.opening.bounds import Bounds, Expansion, Reading
+from engine.formats.opening.tables import column_names
+from engine.records.imports import Parsed, Rejected
+from engine.stages.importing import ImportStage
+from engine.store.project import Project
+from tests import bombs
+
+MIB = bombs.MIB
+SMALL = Bounds(unpacked=4 * MIB)
+
+
+@pytest.fixture(autouse=True)
+def small_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record is at most 1 MiB."""
+    for module in (databases, framing, parquet_module, tables, text_turns, values):
+        monkeypatch.setattr(module, "MAX_RECORD", MIB)
+
+
+def read(path: Path, bounds: Bounds = SMALL) -> tuple[list[str], list[str]]:
+    """Ids of the conversations of a path, and reasons of what was rejected, in their order."""
+    ids: list[str] = []
+    reasons: list[str] = []
+    for found in open_inputs([path], bounds=bounds):
+        for record in found.records():
+            if isinstance(record, Rejected):
+                reasons.append(record.reason)
+            else:
+                ids.append(record.conversation.external_id)
+    return ids, reasons
+
+
+class TestRecords:
+    """A record that is larger than it may be is told, and the others are read."""
+
+    @pytest.mark.parametrize("before", [0, 2])
+    def test_a_long_line(self, tmp_path: Path, before: int) -> None:
+        """A line is passed over, also at the beginning, by which the format is detected."""
+        bombs.long_line(tmp_path / "a.jsonl", 3 * MIB, before)
+        ids, reasons = read(tmp_path / "a.jsonl")
+        assert len(ids) == before + 2
+        assert reasons == ["record is larger than 1 MiB"]
+
+    def test_a_look_keeps_nothing_of_a_file(self, tmp_path: Path) -> None:
+        """While the format of a file is detected, no byte of it is kept for later."""
+        bombs.long_line(tmp_path / "a.jsonl", 3 * MIB, 0)
+        with open(tmp_path / "a.jsonl", "rb") as first, open(tmp_path / "a.jsonl", "rb") as second:
+            looked = source.Source(first, reopen=lambda: second)
+            looked.keep()
+            begun = looked.read()
+            while looked.read():
+                pass
+            assert looked._kept is None
+            looked.rewind()
+            assert looked.read() == begun
+
+    def test_a_look_at_a_pipe_is_bounded(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of a pipe a few bytes are kept; the records that they hold decide, and nothing is lost."""
+        monkeypatch.setattr(source, "MOST_KEPT", 1 * MIB)
+        bombs.long_line(tmp_path / "a.jsonl", 3 * MIB)
+        with open(tmp_path / "a.jsonl", "rb") as stream:
+            (found,) = open_inputs(["-"], stdin=stream)
+            records = list(found.records())
+        assert [type(record) for record in records] == [Parsed, Parsed, Rejected, Parsed, Parsed]
+
+    def test_a_long_text_in_json(self, tmp_path: Path) -> None:
+        """A text within a JSON document is refused with the reason."""
+        bombs.long_string(tmp_path / "a.json", 24 * MIB)
+        with pytest.raises(FormatError, match="record is larger than 1 MiB"):
+            read(tmp_path / "a.json")
+
+    @pytest.mark.parametrize("quoted", [False, True])
+    def test_a_long_row_of_text(self, tmp_path: Path, quoted: bool) -> None:
+        """A row of a text table is passed over, also one whose cell has many lines."""
+        cell = '"' + ("word\n" * 400_000) + '"' if quoted else "a" * 2 * MIB
+        rows = ["id,prompt,response", "1,hi,ho", f"2,{cell},ho", "3,hi,ho"]
+        (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+        ids, reasons = read(tmp_path / "a.csv")
+        assert ids[0] == "1"
+        assert ids[-1] == "3"
+        assert "record is larger than 1 MiB" in reasons
+
+    def test_a_parquet_cell(self, tmp_path: Path) -> None:
+        """A cell that Arrow would unpack as a whole is not unpacked; other groups of rows are read."""
+        bombs.parquet_cell(tmp_path / "a.parquet", 6 * MIB, rows=5)
+        ids, reasons = read(tmp_path / "a.parquet")
+        assert ids == ["c0", "c1", "c3", "c4"]
+        assert reasons == ["record is larger than 1 MiB"]
+
+    def test_a_parquet_list_that_repeats(self, tmp_path: Path) -> None:
+        """A list that names one text many times is measured before the text is copied; the rows beside it are read."""
+        bombs.parquet_list(tmp_path / "a.parquet", MIB, 5_000)
+        ids, reasons = read(tmp_path / "a.parquet")
+        assert len(ids) == 2
+        assert reasons == ["record is larger than 1 MiB"]
+
+    def test_honest_parquet_is_read_whole(self, tmp_path: Path) -> None:
+        """Rows of every kind of value and of encoding are read as they were written, though the limits are small."""
+        rows = [
+            {
+                "id": str(number),
+                "messages": [
+                    {
+                        "role": ("user", "assistant")[at % 2],
+                        "content": f"{number} {at} " + "x" * number,
+                    }
+                    for at in range(number % 4)
+                ],
+                "tags": {"a": [number, None], "b": None},
+                "shape": [number, 2],
+            }
+            for number in range(700)
+        ]
+        text = pyarrow.string()
+        message = pyarrow.struct([("role", text), ("content", text)])
+        kind = pyarrow.schema(
+            [
+                ("id", text),
+                ("messages", pyarrow.list_(message)),
+                ("tags", pyarrow.struct([("a", pyarrow.list_(pyarrow.int64())), ("b", text)])),
+                ("shape", pyarrow.list_(pyarrow.int64(), 2)),
+            ]
+        )  # fmt: skip
+        table = pyarrow.Table.from_pylist(rows, schema=kind)
+        for options in (
+            {},
+            {"use_dictionary": False, "data_page_version": "2.0"},
+            {"dictionary_pagesize_limit": 10_000, "row_group_size": 100, "compression": "gzip"},
+            {"use_dictionary": False, "column_encoding": {"id": "DELTA_BYTE_ARRAY"}},
+        ):
+            parquet.write_table(table, tmp_path / "a.parquet", **options)
+            counted = Bounds(unpacked=64 * MIB)
+            frames = parquet_module.parquet_rows(str(tmp_path / "a.parquet"), counting(counted))
+            assert [frame.value for frame in frames] == rows, options
+
+    def test_a_large_value_of_a_database(self, tmp_path: Path) -> None:
+        """Of a table the rows beside a large one are read, whichever of its values is large; a view is read no
+        further."""
+        large = "a" * 2 * MIB
+        many = ", ".join(f"c{at}" for at in range(20))
+        with closing(sqlite3.connect(tmp_path / "a.db")) as conn:
+            conn.execute(f"create table chat (id, messages, {many})")
+            conn.execute("create view v as select * from chat")
+            for number, text in enumerate(("x", large, "x" * 700_000, "y")):
+                said = json.dumps([{"role": "user", "content": text}])
+                conn.execute("insert into chat (id, messages) values (?, ?)", (f"c{number}", said))
+            conn.commit()
+        count = counting(Bounds(unpacked=64 * MIB))
+        frames = list(databases.sqlite_rows(str(tmp_path / "a.db"), "chat", count))
+        assert [frame.value and frame.value["id"] for frame in frames] == ["c0", None, "c2", "c3"]
+        assert frames[1].reason == "record is larger than 1 MiB"
+        *before, last = databases.sqlite_rows(str(tmp_path / "a.db"), "v", count)
+        assert [frame.value["id"] for frame in before] == ["c0"]
+        assert last.reason is not None
+        assert last.reason.startswith("record is larger than 1 MiB")
+        assert last.reason.endswith("what follows is not read")
+
+    def test_a_computed_value(self, tmp_path: Path) -> None:
+        """A view, or a computed column, that makes a large value is refused; the tables beside it are read."""
+        column = f"create table made (id, messages as (hex(zeroblob({4 * MIB}))))"
+        path = tmp_path / "a.db"
+        bombs.database(path, bombs.large_view(8 * MIB), column, "insert into made values (1)")
+        ids, reasons = read(path)
+        assert sorted(ids) == ["c0", "c1"]
+        assert len(reasons) == 2
+        assert all("record is larger than 1 MiB" in reason for reason in reasons)
+
+
+def counting(bounds: Bounds) -> Reading:
+    """Counts a reading of a file of 1 MiB."""
+    return Expansion(MIB, bounds).reading("", MIB)
+
+
+class TestExpansion:
+    """What a file unpacks to is limited, and a person can raise it."""
+
+    @pytest.mark.parametrize("packing", sorted(bombs.OPENERS))
+    def test_zeros_after_records(self, tmp_path: Path, packing: str) -> None:
+        """Zeros after records end the reading; the records are read."""
+        path = tmp_path / f"a.jsonl.{packing}"
+        bombs.zeros_after_records(path, 12 * MIB, packing)
+        ids, (reason, *more) = read(path)
+        assert len(ids) == 5
+        assert not more
+        if packing == "gz":  # which makes nothing a thousand times as small
+            assert reason == "record is larger than 1 MiB"
+        else:
+            assert reason.startswith("it unpacks to more than 4 MiB and 1,000 times its size")
+
+    def test_the_limit_can_be_raised(self, tmp_path: Path) -> None:
+        """With a higher limit the same file is read to its end."""
+        path = tmp_path / "a.jsonl.xz"
+        bombs.zeros_after_records(path, 12 * MIB, "xz")
+        ids, reasons = read(path, Bounds(unpacked=20 * MIB))
+        assert len(ids) == 5
+        assert reasons == ["record is larger than 1 MiB"]
+
+    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_a_member_of_an_archive(self, tmp_path: Path, method: int) -> None:
+        """A member that unpacks to much ends there; the other members are read whole."""
+        bombs.zip_of_zeros(tmp_path / "a.zip", 12 * MIB, method)
+        ids, (reason, *more) = read(tmp_path / "a.zip")
+        assert sorted(ids) == [f"c{number}" for number in range(10)]
+        assert not more
+        deflated = method == zipfile.ZIP_DEFLATED
+        assert ("record is larger" if deflated else "unpacks to more than") in reason
+
+    def test_all_members_together(self, tmp_path: Path) -> None:
+        """Many members that each stay below the limit are refused together."""
+        said = json.dumps(bombs.record(1, "a" * 1000)).encode() + b"\n"
+        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_LZMA) as archive:
+            for number in range(4):
+                archive.writestr(f"{number}.jsonl", said * 2_500)
+        ids, reasons = read(tmp_path / "a.zip")
+        assert 2_500 <= len(ids) < 10_000
+        assert all("unpacks to more than" in reason for reason in reasons)
+
+    def test_a_hole_in_a_tar_archive(self, tmp_path: Path) -> None:
+        """A file of 200 GiB that is a hole counts as the nothing that it takes."""
+        bombs.sparse_tar(tmp_path / "a.tar", 200 << 30)
+        ids, (reason, *more) = read(tmp_path / "a.tar")
+        assert len(ids) == 5
+        assert not more
+        assert "unpacks to more than" in reason
+
+    def test_an_archive_in_a_compressed_file(self, tmp_path: Path) -> None:
+        """What has to be unpacked on the disk is refused before the disk is full."""
+        bombs.sparse_tar(tmp_path / "a.tar", MIB)
+        with bombs.OPENERS["xz"](tmp_path / "b.tar.xz") as file:
+            file.write((tmp_path / "a.tar").read_bytes() + bytes(12 * MIB))
+        with pytest.raises(FormatError, match="unpacks to more than"):
+            read(tmp_path / "b.tar.xz")
+
+    @pytest.mark.parametrize("make", [bombs.equal_lines, bombs.parquet_equal_rows])
+    def test_equal_records(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, int], None]
+    ) -> None:
+        """Records without end end at a number of them, which is told."""
+        monkeypatch.setattr(bounds_module, "MOST_TIMES", 10)
+        make(tmp_path / "a", 10_000)
+        (found,) = open_inputs([tmp_path / "a"], bounds=Bounds(unpacked=256 * 1_000))
+        *records, last = found.records()
+        assert 1_000 < len(records) < 7_500  # the bytes of lines are counted as they come
+        assert isinstance(last, Rejected)
+        assert "unpacks to more than" in last.reason
+
+    def test_what_repeats_honestly_is_read(self, tmp_path: Path) -> None:
+        """A log in which each record repeats the same long text compresses some hundred times and is read whole."""
+        texts = "You are a helpful assistant. " * 700
+        choice = random.Random(7)
+        with bombs.OPENERS["xz"](tmp_path / "a.jsonl.xz") as file:
+            for number in range(400):
+                said = bombs.record(number, f"{texts} {choice.randbytes(60).hex()}")
+                file.write(json.dumps(said).encode() + b"\n")
+        assert (tmp_path / "a.jsonl.xz").stat().st_size * 100 < 8 * MIB
+        ids, reasons = read(tmp_path / "a.jsonl.xz")
+        assert len(ids) == 400
+        assert reasons == []
+
+
+class TestComputing:
+    """SQL of a foreign file is limited in time and can be stopped."""
+
+    @pytest.mark.parametrize("view", ["endless without a row", "slow functions"])
+    def test_a_view_that_never_yields(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
+    ) -> None:
+        """It ends after some processor time, with the reason; the tables beside it are read."""
+        monkeypatch.setattr(databases, "MAX_RECORD", 64 * MIB)
+        bombs.database(tmp_path / "a.db", bombs.VIEWS[view])
+        ids, (reason,) = read(tmp_path / "a.db", Bounds(unpacked=MIB))
+        assert sorted(ids) == ["c0", "c1"]
+        assert "computes for more than" in reason
+
+    def test_a_view_of_rows_without_end(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It ends at a number of rows."""
+        monkeypatch.setattr(bounds_module, "MOST_TIMES", 10)
+        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless rows"])
+        ids, reasons = read(tmp_path / "a.db", Bounds(unpacked=256 * 1_000))
+        assert len(ids) == 1_001  # two of them are of the table
+        assert ["unpacks to more than" in reason for reason in reasons] == [True]
+
+    def test_an_import_is_stopped_within_a_query(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An import that a person cancels ends though SQLite has yielded no row."""
+        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless without a row"])
+        began = threading.Event()
+        must_stop = databases.Database._must_stop
+
+        def noted(database: databases.Database) -> bool:
+            began.set()
+            return must_stop(database)
+
+        monkeypatch.setattr(databases.Database, "_must_stop", noted)
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            stage = ImportStage(project, [str(tmp_path / "a.db")], most_unpacked=1 << 60)
+
+            def stop() -> None:
+                began.wait()
+                stage.interrupt()
+
+            stopper = threading.Thread(target=stop)
+            stopper.start()
+            with pytest.raises(Cancelled):
+                list(stage.run(1))
+            stopper.join()
+
+    def test_ctrl_c_is_not_lost_in_a_query(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A key that interrupts Python while SQLite computes ends the reading, though SQLite swallows it."""
+        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless without a row"])
+
+        def pressed(_: databases.Database) -> bool:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(databases.Database, "_must_stop", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            read(tmp_path / "a.db")
+
+    def test_reading_is_stopped_within_a_record(self, tmp_path: Path) -> None:
+        """So does one within a record that has no end yet."""
+        bombs.long_line(tmp_path / "a.jsonl", 3 * MIB)
+        asked = 0
+
+        def stop() -> bool:
+            nonlocal asked
+            asked += 1
+            return asked > 4
+
+        with pytest.raises(Cancelled):
+            read(tmp_path / "a.jsonl", Bounds(is_cancelled=stop))
+
+
+def test_names_of_columns_take_time_by_their_number() -> None:
+    """Equal names are numbered as before, and ten times as many do not take a hundred times as many steps."""
+    assert column_names(["a", "a", "", "a", "a 3"]) == ["a", "a 2", "column 3", "a 4", "a 3"]
+    assert column_names(["a", "a 2", "a"]) == ["a", "a 2", "a 3"]
+    names = column_names(["name"] * 200_000)  # minutes, if each name looks through all before it
+    assert len(set(names)) == 200_000
+
+
+def test_a_table_of_equal_names_is_read(tmp_path: Path) -> None:
+    """A table with many columns of one name is read."""
+    bombs.equal_columns(tmp_path / "a.csv", 5_000)
+    with pytest.raises(FormatError, match="`name 2`"):
+        read(tmp_path / "a.csv")
+
+
+def test_what_is_no_file_is_named(tmp_path: Path) -> None:
+    """A named pipe and a socket in a folder are not waited for, and are named with what holds no conversations."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(bombs.lines(3))
+    os.mkfifo(folder / "pipe.jsonl")
+    with closing(socket.socket(socket.AF_UNIX)) as listening:
+        before = os.getcwd()
+        os.chdir(folder)  # the path of a socket is short
+        try:
+            listening.bind("socket.jsonl")
+        finally:
+            os.chdir(before)
+        log, passed = open_inputs([folder])
+        assert len(list(log.records())) == 3
+    assert passed.detection.format == "skipped"
+    assert "pipe.jsonl" in passed.detection.why
+    assert "socket.jsonl" in passed.detection.why
