@@ -456,9 +456,11 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            flags = [bool(run.params.get(name)) for name in ("all_branches", "replace")]
+            branches, replace = (bool(run.params.get(name)) for name in ("all_branches", "replace"))
             form, most = (run.params.get(name) for name in ("format", "most_unpacked"))
-            self._start(lambda: self.services.jobs.start_import(paths, form, *flags, most))
+            self._start(
+                lambda: self.services.jobs.start_import(paths, form, branches, replace, most)
+            )
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":

@@ -46,7 +46,9 @@ class RecordedJobs(JobService):
         self.started.append(mode)
         return len(self.started)
 
-    def start_import(self, paths: Sequence[str], format: str | None = None, *flags: bool) -> int:
+    def start_import(
+        self, paths: Sequence[str], format: str | None = None, *others: bool | int | None
+    ) -> int:
         asked = [format] if format else []
         self.started.append([*paths, *asked])
         return len(self.started)
