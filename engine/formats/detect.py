@@ -150,10 +150,10 @@ class Records:
         if self._framing == "list" and values and _one_conversation(values[0], wanted):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
-        if not values and (limit := _limit(sample)):
-            raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
         if wanted is not None:
             return reader_named(wanted), Detection(wanted, "the format was chosen with --format")
+        if not values and (limit := _limit(sample)):
+            raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
         if values and (what := _what_else(values[0])):
             raise FormatError(f"{self._content.label} holds no conversations: {what}.")
         chosen = choose_reader(values, len(sample))

@@ -109,13 +109,17 @@ class _Ids:
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
+        self._last: dict[int, int] = {}  # the last number of an id that was used again
 
     def free(self, wanted: str) -> str:
         """Returns the id, with `#2`, `#3`, ... if it was used before, and records it."""
-        name, number = wanted, 1
-        while hash(name) in self._taken:
-            number += 1
-            name = f"{wanted}#{number}"
+        name = wanted
+        if hash(wanted) in self._taken:
+            number = self._last.get(hash(wanted), 1)
+            while hash(name) in self._taken:
+                number += 1
+                name = f"{wanted}#{number}"
+            self._last[hash(wanted)] = number
         self._taken.add(hash(name))
         return name
 

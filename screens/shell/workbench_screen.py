@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import ClassVar, Literal, Protocol, TypeVar, cast
 
 from rich.cells import cell_len
 from textual import events
@@ -477,11 +477,11 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            given: dict[str, Any] = {
-                name: run.params.get(name) for name in ("format", "most_unpacked")
-            }
-            given |= {name: bool(run.params.get(name)) for name in ("all_branches", "replace")}
-            self._start(lambda: self.services.jobs.start_import(paths, **given))
+            branches, replace = (bool(run.params.get(name)) for name in ("all_branches", "replace"))
+            form, most = (run.params.get(name) for name in ("format", "most_unpacked"))
+            self._start(
+                lambda: self.services.jobs.start_import(paths, form, branches, replace, most)
+            )
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":

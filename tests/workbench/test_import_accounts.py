@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import workbench
+from engine.formats.opening import bounds
+from tests import bombs
 from workbench.cli import main
 from workbench.exits import CANCELLED, DONE, USAGE, WITH_GAPS
 
@@ -222,3 +225,30 @@ class TestMap:
         assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == CANCELLED
         assert not (tmp_path / "p.wb").exists()
         assert not (tmp_path / "config" / "formats").exists()
+
+
+def test_the_limit_on_unpacking_is_told_and_can_be_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a file that unpacks to too much the beginning is read and the option is named; with it, as a command, a dry
+    run or from Python, the same file is read whole."""
+    monkeypatch.setattr(bounds, "FREELY_UNPACKED", 4 * bombs.MIB)
+    path, project = tmp_path / "a.jsonl.xz", tmp_path / "p.wb"
+    with bombs.OPENERS["xz"](path) as file:
+        for number in range(3):
+            said = bombs.record(number, "a" * 3 * bombs.MIB)
+            file.write(json.dumps(said).encode() + b"\n")
+
+    def imported(*options: str) -> tuple[int, list[int], str]:
+        code = main(["import", *options, str(project), str(path), "--json"])
+        (source,) = json.loads(capsys.readouterr().out)["sources"]
+        return code, [source["conversations"], source["quarantined"]], str(source["reasons"])
+
+    code, counts, reasons = imported()
+    assert (code, counts) == (WITH_GAPS, [1, 1])
+    assert "--most-unpacked" in reasons
+    assert imported("--dry-run")[1] == [1, 1]
+    assert imported("--dry-run", "--most-unpacked", ".02")[:2] == (DONE, [3, 0])
+    assert imported("--most-unpacked", ".02")[:2] == (DONE, [3, 0])
+    with workbench.open(tmp_path / "other.wb", create=True) as opened:
+        assert opened.import_files(path, most_unpacked=0.02).new == 3

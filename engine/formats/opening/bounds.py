@@ -19,9 +19,9 @@ MOST_TIMES = 1_000
 """How many times its size a file may unpack to beyond that; a history that each record repeats compresses some hundred
 times."""
 
-LEAST_OF_RECORD = 256
-"""Number of bytes that a record counts for at least, so that there is a limit on their number too: four for each byte
-of the file, and a million of a small one."""
+LEAST_OF_RECORD = 1 << 10
+"""Number of bytes that a record counts for at least, so that there is a limit on their number too: about one for each
+byte of the file, and a quarter of a million of a small one."""
 
 SECONDS = 30.0
 """Processor time that SQL of a file may take from one row to the next, for each `FREELY_UNPACKED` that is allowed."""

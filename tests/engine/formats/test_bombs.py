@@ -21,6 +21,7 @@ import pytest
 from pyarrow import parquet
 
 from engine.errors import Cancelled, FormatError
+from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
 from engine.formats.opening import databases, framing, source, tables, text_turns, values
@@ -266,9 +267,9 @@ class TestExpansion:
         """Records without end end at a number of them, which is told."""
         monkeypatch.setattr(bounds_module, "MOST_TIMES", 10)
         make(tmp_path / "a", 10_000)
-        (found,) = open_inputs([tmp_path / "a"], bounds=Bounds(unpacked=256 * 1_000))
+        (found,) = open_inputs([tmp_path / "a"], bounds=Bounds(unpacked=1_000 << 10))
         *records, last = found.records()
-        assert 1_000 < len(records) < 7_500  # the bytes of lines are counted as they come
+        assert 1_000 < len(records) < 1_200  # lines count by their bytes and by their number
         assert isinstance(last, Rejected)
         assert "unpacks to more than" in last.reason
 
@@ -306,7 +307,7 @@ class TestComputing:
         """It ends at a number of rows."""
         monkeypatch.setattr(bounds_module, "MOST_TIMES", 10)
         bombs.database(tmp_path / "a.db", bombs.VIEWS["endless rows"])
-        ids, reasons = read(tmp_path / "a.db", Bounds(unpacked=256 * 1_000))
+        ids, reasons = read(tmp_path / "a.db", Bounds(unpacked=1_000 << 10))
         assert len(ids) == 1_001  # two of them are of the table
         assert ["unpacks to more than" in reason for reason in reasons] == [True]
 
@@ -369,6 +370,14 @@ def test_names_of_columns_take_time_by_their_number() -> None:
     assert column_names(["a", "a 2", "a"]) == ["a", "a 2", "a 3"]
     names = column_names(["name"] * 200_000)  # minutes, if each name looks through all before it
     assert len(set(names)) == 200_000
+
+
+def test_equal_ids_take_time_by_their_number() -> None:
+    """So do records of one id, which are told apart by numbers."""
+    ids = _Ids()
+    assert [ids.free(name) for name in ("a", "a#2", "a", "a")] == ["a", "a#2", "a#3", "a#4"]
+    names = [ids.free("b") for _ in range(200_000)]  # an hour, if each begins with the first number
+    assert names[-1] == "b#200000"
 
 
 def test_a_table_of_equal_names_is_read(tmp_path: Path) -> None:

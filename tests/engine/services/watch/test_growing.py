@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.formats.opening import framing
 from engine.jobs.runner import JobRunner
 from engine.services.watch import growing as growing_module
 from engine.services.watch.growing import Growing, GrowingFiles, GrowingLines
@@ -201,3 +202,29 @@ def test_what_a_collector_writes(project: Project, tmp_path: Path) -> None:
         appended.write(export("2", *said) + "\n" + log_export("Good evening.") + "\n")
     look(project, growing)
     assert (first, sorted(stored(project).values())) == ([2], [1, 4])
+
+
+def test_a_line_without_end_is_not_held(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a line that is larger than a record may be only what shows that is in memory, in a file and on standard input;
+    it is quarantined once, and the lines after it are read."""
+    monkeypatch.setattr(growing_module, "MAX_RECORD", 1_000)
+    monkeypatch.setattr(framing, "MAX_RECORD", 1_000)
+    monkeypatch.setattr(growing_module, "MOST_READ", 400)
+    text = line("a", 2) + "x" * 5_000 + "\n" + line("b", 2)
+    (tmp_path / "a.jsonl").write_text(text)
+    growing = GrowingFiles([str(tmp_path / "a.jsonl")])
+    while (stage := look(project, growing)) is not None:
+        assert all(len(tail.lines) <= 1_002 for tail in stage._tails)
+    assert stored(project) == {"a": 2, "b": 2}
+    with project.reading() as conn:
+        assert conn.execute("SELECT line, reason FROM quarantine").fetchall() == [
+            (2, "record is larger than 0 MiB")
+        ]
+    lines = GrowingLines(io.BytesIO(text.encode()))
+    while not lines.over:
+        held = [len(one) for one in lines._lines]
+        assert sum(held) <= 400 + 1_002
+        if held:
+            look(project, lines)
