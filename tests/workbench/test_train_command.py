@@ -49,13 +49,13 @@ def steps(run: RunDirectory) -> int:
     return sum(event["event"] == "step" for event in read_events(run.events)[0])
 
 
-def press_when(project: Path, *after: int) -> None:
-    """Presses Ctrl-C after each of these numbers of steps."""
+def press_when(project: Path, *after: int, number: signal.Signals = signal.SIGINT) -> None:
+    """Presses Ctrl-C, or sends another signal, after each of these numbers of steps."""
 
     def press() -> None:
         for count in after:
             wait_for(lambda: all_runs(project) and steps(only_run(project)) >= count)  # noqa: B023
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     threading.Thread(target=press, daemon=True).start()
 
@@ -149,6 +149,21 @@ class TestRuns:
         assert "keeping the best checkpoint" in err
         assert "--resume mine" in err
         assert only_run(project).adapter_gguf.exists()
+
+    def test_a_terminal_that_closes(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A signal that tells the command to end leaves the run at work; the command says how to see and end it."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        press_when(project, 3, number=signal.SIGHUP)
+        code = main(["train", str(project), "--name", "mine"])
+        run = only_run(project)
+
+        assert code == 130
+        assert "mine goes on" in capsys.readouterr().err
+        assert has_process(run)
+        assert main(["train", "stop", str(project), "mine"]) == 0
+        assert run.adapter_gguf.exists()
 
     def test_ctrl_c_while_it_begins(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
